@@ -1,10 +1,8 @@
 public import Base
 public import Configuration
 import Control
-import Counters
 import Dispatch
 import Log
-import Transport
 
 extension Daemon {
     /// Applies new settings as far as they differ from the settings in effect, all in one step, while questions are

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Base
 import Configuration
 import DNSWire
 import Daemon

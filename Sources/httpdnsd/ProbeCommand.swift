@@ -1,7 +1,6 @@
 import ArgumentParser
 import Base
 import Configuration
-import DNSWire
 import Daemon
 import Transport
 

@@ -1,7 +1,6 @@
 import Base
 import Configuration
 import DNSWire
-import Names
 
 /// The settings of a group, by their effects: a reload compares these, never keys. The validity of answers is defined
 /// elsewhere: see ``Policy/basis(_:_:_:)``.

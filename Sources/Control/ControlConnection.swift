@@ -1,4 +1,3 @@
-import Base
 import HTTP
 import Streams
 import Transport

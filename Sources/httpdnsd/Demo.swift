@@ -4,7 +4,6 @@ import Configuration
 import Daemon
 import DemoService
 import Log
-import Names
 import Transport
 
 /// Runs the daemon with an HTTPDNS service on loopback: the real code without an account, root or network.

@@ -1,6 +1,5 @@
 import Base
 import Configuration
-import Daemon
 import DemoService
 import Transport
 

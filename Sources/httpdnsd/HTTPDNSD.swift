@@ -1,7 +1,6 @@
 import ArgumentParser
 import Base
 import Configuration
-import Daemon
 import Transport
 
 // The names of commands are explicit: deriving them from types in ArgumentParser costs a start some milliseconds.

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Configuration
-import DNSWire
 import Daemon
 
 struct HostCommand: ParsableCommand {

@@ -1,4 +1,3 @@
-import Daemon
 import Dispatch
 import Synchronization
 import Transport

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Base
-import Configuration
 import DNSWire
 import Daemon
 

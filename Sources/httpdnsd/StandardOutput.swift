@@ -1,5 +1,4 @@
 import Base
-import Daemon
 import Log
 import Synchronization
 import Transport

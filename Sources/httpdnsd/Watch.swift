@@ -1,6 +1,5 @@
 public import ArgumentParser
 public import Base
-import Configuration
 import Control
 import DNSWire
 import Daemon

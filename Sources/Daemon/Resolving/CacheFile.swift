@@ -1,6 +1,5 @@
 import Base
 import DNSCache
-import DNSWire
 import Log
 import Synchronization
 import Transport

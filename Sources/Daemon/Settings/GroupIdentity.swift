@@ -1,6 +1,5 @@
 import Base
 import Configuration
-import DNSWire
 
 /// The settings of a group, by their effects: a reload compares these, never keys. The validity of answers is defined
 /// elsewhere: see ``Policy/basis(_:_:_:)``.

@@ -1,6 +1,5 @@
 import Base
 import Configuration
-import DNSWire
 import Forwarding
 import Log
 import Transport

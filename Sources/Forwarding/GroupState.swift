@@ -52,13 +52,15 @@ struct GroupState {
     /// Whether a server of the group has failed since that server's last answer.
     var isFailing: Bool { servers.contains { $0.health.consecutiveFailures > 0 } }
 
-    /// The group's traits, for flights.
+    /// The group's traits, for flights. `mutating`, so that reading a group copies nothing.
     var traits: FlightRules.GroupTraits {
-        FlightRules.GroupTraits(
-            hasServers: !servers.isEmpty, carriesAddresses: group.carriesAddresses, isProven: group.isProven,
-            isShared: group.isShared, isDown: choice.isDown, hasPlan: plan != nil,
-            downBecause: choice.isDown ? trouble.flatMap { FallbackReason($0.failure.kind) } : nil,
-            isLeftUntil: choice.isLeftUntil)
+        mutating get {
+            FlightRules.GroupTraits(
+                hasServers: !servers.isEmpty, carriesAddresses: group.carriesAddresses, isProven: group.isProven,
+                isShared: group.isShared, isDown: choice.isDown, hasPlan: plan != nil,
+                downBecause: choice.isDown ? trouble.flatMap { FallbackReason($0.failure.kind) } : nil,
+                isLeftUntil: choice.isLeftUntil)
+        }
     }
 
     /// Applies other settings or servers. A server that stays retains its state.

@@ -61,11 +61,12 @@ extension Forwarder {
     /// Sets ``Flight/isLastResort`` of a flight that asks the group of this step.
     mutating func noteLastResort(_ flight: Flight, _ step: Int, at now: Tick) {
         let group = desk.rules[flight.route[step].group]
-        guard group.isDown || group.hasPlan, flight.source != .daemon else { return }
-        flight.isLastResort = flight.route[(step + 1)...].allSatisfy { other in
-            other.after.isDisjoint(with: .failure) || !desk.rules.hasServers(other)
-                || isNoRecordBudgetSpent(other.group, flight.key, at: now)
-        }
+        flight.isLastResort =
+            (group.isDown || group.hasPlan) && flight.source != .daemon
+            && flight.route[(step + 1)...].allSatisfy { other in
+                other.after.isDisjoint(with: .failure) || !desk.rules.hasServers(other)
+                    || isNoRecordBudgetSpent(other.group, flight.key, at: now)
+            }
     }
 
     /// Whether an account must not be asked for a client's name, since too many names below its domain had no record.

@@ -197,7 +197,8 @@ extension Overview {
     /// The way to IPv4, if it differs from most networks.
     var reachText: String? { self.reach.words.map { $0.prefix(1).uppercased() + $0.dropFirst() + "." } }
 
-    /// The groups that are asked next: `then fallback`, with the condition if a failure is none. Empty for `[fallback]`, which is always the last.
+    /// The groups that are asked next: `then fallback`, and on what condition, unless a failure is enough. Empty for
+    /// `[fallback]`, which is always the last.
     private func order(of group: GroupView) -> String {
         if let answer = group.answer { return "answers \(answer) itself, asks no server" }
         if group.isWall { return "no other server is asked" }

@@ -337,7 +337,7 @@ extension Flight {
     ) {
         if let trouble { self.trouble = trouble }
         if trouble?.failure.kind == .here || rules.carriesAddresses(route[step]) && isNextNeedless(after: end, rules) {
-            // A shortage of this machine is no reason to ask the next group.
+            // A shortage of this machine is no reason to ask the next group, and no answer is needed that is not cached.
             (steps[step], hedgeAt) = (.failed, nil)
             return conclude(rules, &orders)
         }

@@ -280,8 +280,9 @@ extension Forwarder {
     /// An answer as clients get it. NXDOMAIN holds for all types of a name (RFC 8020): of a name that the hosts file has,
     /// or of which the cache has an account's addresses, it says that there is no such record. An answer with signatures
     /// stays, since clients may check it.
-    /// - Parameter flight: The flight with the answer, at the step ``before``: an account that had no record of the name
-    ///   then no longer counts.
+    /// - Parameters:
+    ///   - flight: The flight with the answer: an account does not count if it had no record of the name in this flight.
+    ///   - step: The step of the answer.
     @inline(__always)
     func existing(
         _ answer: Answer, _ key: Flight.Key, of flight: Flight? = nil, before step: Int = 0, at now: Tick

@@ -17,14 +17,14 @@ public import DNSWire
 /// | whether a group is asked for HTTPS and SVCB instead of an account, and which | its hints are replaced, or no group is asked |
 /// | whether private addresses are removed | they are before an answer is cached |
 /// | the network's NAT64 prefix, for AAAA | addresses are made under it |
-/// | the same for AAAA, HTTPS and SVCB where private addresses are removed | an address under it may be private |
+/// | this prefix for AAAA, HTTPS and SVCB, if private addresses are removed | an address under it may be private |
 /// | the group of the route that leaves the type out | no later group is asked |
 /// | the groups to ask for A, for AAAA under a prefix; for A and AAAA, for a service binding | the answer has their addresses |
 /// | whether the hosts file has the name, for types of which the file has no answer | the name gets no NXDOMAIN |
 ///
 /// The basis is 0 where the daemon answers by itself, whatever servers answer: reserved names, the hosts file, a group
-/// with `answer`, private names without a server, a type that the group of the name leaves out, ANY, a route without a
-/// group that can be asked, an alias.
+/// with `answer`, names that the NAT64 prefix decides, private names without a server, a type that the group of the
+/// name leaves out, ANY, a route without a group that can be asked, an alias.
 ///
 /// | not in it | why |
 /// | --- | --- |

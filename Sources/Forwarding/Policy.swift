@@ -29,8 +29,8 @@ public struct Policy: Sendable {
     public var hosts: HostsTable
     /// The families of accounts, by `GroupID.rawValue`.
     private var families: [Families] = []
-    /// Whether a route excludes a family that a later account of the route is asked for. Else two routes are spared for each
-    /// lookup: 1,700 instructions.
+    /// Whether a route excludes a family that a later account of the route is asked for. Else two routes are spared for
+    /// each lookup: 1,700 instructions.
     private var excludesFamilies = false
     /// The names whose addresses are sorted by the speed of their replies; nil if there are none.
     public var ranked: RankedNames?

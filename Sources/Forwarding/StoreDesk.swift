@@ -232,10 +232,10 @@ struct StoreDesk {
     /// Handles a failed read, claim or read of the generation. A reply that is late is still owed.
     private mutating func failed(_ read: StoreRead?, _ why: String, at now: Tick, _ actions: inout [Action]) {
         if isOn { health.failed(why, at: now, &actions) }
-        if let read { fails(read, at: now, &actions) }
+        if let read { endUnanswered(read, at: now, &actions) }
     }
 
-    private mutating func fails(_ read: StoreRead, at now: Tick, _ actions: inout [Action]) {
+    private mutating func endUnanswered(_ read: StoreRead, at now: Tick, _ actions: inout [Action]) {
         if !read.isClaim {
             counters.reads += 1
             counters.failures += 1
@@ -294,7 +294,7 @@ struct StoreDesk {
     private mutating func abandonReadsIfAway(at now: Tick, _ actions: inout [Action]) {
         guard !isOn, reads.count > 0 else { return }
         for id in reads.ids {
-            if let read = reads.remove(id) { fails(read, at: now, &actions) }
+            if let read = reads.remove(id) { endUnanswered(read, at: now, &actions) }
         }
     }
 

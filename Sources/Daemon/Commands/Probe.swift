@@ -49,8 +49,8 @@ public struct Probe {
         straight = try StraightAsking(settings)
         let isUsual = chosen == Settings.Group.httpdnsName
         let fallback = Settings.Group.fallbackName
-        let all = settings.upstreams.first { $0.answer == nil && $0.domains.contains(.subtree(.root)) }
-        first = settings.httpdns ?? all ?? settings.fallback.group
+        let takesAll = settings.upstreams.first { $0.answer == nil && $0.domains.contains(.subtree(.root)) }
+        first = settings.httpdns ?? takesAll ?? settings.fallback.group
         let route = isUsual ? [first.name] + first.thenTry : [chosen]
         let beside = isUsual && !route.contains(fallback) ? [fallback] : []
         for groupName in route + beside {

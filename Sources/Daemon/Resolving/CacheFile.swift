@@ -63,12 +63,15 @@ final class CacheFile: @unchecked Sendable {
 
     /// Writes the file at once: removed answers must not return, and the file may also have answers of other settings,
     /// which the cache does not have. A file that cannot be written is removed. From any thread.
-    func saveSoon() {
+    /// - Parameter saved: Called on a thread of this object, when the file has no removed answer any more, or cannot be
+    ///   written.
+    func saveSoon(_ saved: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             savedChanges = nil
             save()
             if trouble != nil { discard() }
             setDeadline()
+            saved()
         }
     }
 

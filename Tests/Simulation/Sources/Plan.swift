@@ -345,6 +345,7 @@ struct Plan {
     private mutating func add(_ name: String, _ hosts: [Host]) {
         let others: [[String]] =
             [[], [], ["fallback"]] + (account == nil ? [] : [["httpdns"], ["httpdns", "fallback"]])
+            + (second == nil ? [] : [["second"]])
         let group = Group(
             name: name, hosts: hosts, thenTry: draws.one(of: others, "\(name).thenTry"),
             on: draws.one(of: [["failure"], ["failure", "nxdomain", "nodata", "refused"]], "\(name).thenTryOn"),
@@ -438,6 +439,10 @@ struct Plan {
         case accountBehind = "a group, and behind it the account"
         case madeAddresses = "a group alone, and the prefix of a translator"
         case longerRecords = "a group alone, and minTTL"
+        case alone = "a group alone"
+        case nextGroup = "a group, and another behind it"
+        case nextAccount = "a group, and either account behind it"
+        case severalServers = "a group alone of several servers, with room for many questions"
     }
 
     private func meets(_ need: Need, of zone: String) -> Bool {
@@ -451,6 +456,11 @@ struct Plan {
             group?.thenTry.first == "httpdns" && !hasBudget && !leavesOut && !hasBogus("h.\(zone)")
         case .madeAddresses: isAlone && isTranslated && group?.timeout == Self.timeouts.last && !leavesOut
         case .longerRecords: isAlone && minTTL > 0 && !leavesOut
+        case .alone: isAlone && !leavesOut
+        case .nextGroup: !isAlone && group?.concurrency == 64 && !hasBudget && !leavesOut
+        case .nextAccount:
+            ["httpdns", "second"].contains(group?.thenTry.last) && second != nil && !hasBudget && !leavesOut
+        case .severalServers: isAlone && (group?.hosts.count ?? 0) > 1 && group?.concurrency == 64 && !leavesOut
         }
     }
 

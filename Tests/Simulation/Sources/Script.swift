@@ -143,7 +143,7 @@ struct Script {
             burst(&chance, hosts, names, at: at)
             at += UInt64([0, 30, 60, 120, 600, 6000][chance.below(6)] + chance.below(300)) * 1_000_000_000
         }
-        for kind in Array(0..<5).shuffled(using: &chance).prefix(2 + chance.below(3)) {
+        for kind in Array(0..<9).shuffled(using: &chance).prefix(4 + chance.below(3)) {
             at += 150_000_000_000
             meeting(&chance, kind, at: at)
             at += 400_000_000_000
@@ -418,7 +418,11 @@ struct Script {
         case 1: changeWhileConnecting(&chance, group, zone, at: moment)
         case 2: changeTranslator(&chance, zone, at: moment)
         case 3: lackDescriptors(&chance, zone, at: moment)
-        default: repeatAbsence(&chance, zone, at: moment)
+        case 4: repeatAbsence(&chance, zone, at: moment)
+        case 5: changeNextGroup(&chance, group, zone, at: moment)
+        case 6: changeSearchPage(&chance, group, zone, at: moment)
+        case 7: tryInVain(&chance, group, zone, at: moment)
+        default: outage(&chance, zone, at: moment)
         }
     }
 
@@ -512,6 +516,53 @@ struct Script {
             for (letter, type) in [("x", 1), ("x", 28), ("v", 28)] as [(String, UInt16)] {
                 ask(&chance, letter, zone, [type], at: at)
             }
+        }
+    }
+
+    /// A group fails, the next one answers instead, and then it is another group that would.
+    private mutating func changeNextGroup(_ chance: inout Chance, _ group: String, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.nextAccount, zone: zone))
+        let begin = moment + 10_000_000_000
+        add(&chance, at: begin, .trouble(host: group, [.refuses, .fails][chance.below(2)], seconds: 130))
+        for round in 0..<12 as Range<UInt64> {
+            let change = begin + (5 + 10 * round) * 1_000_000_000
+            for _ in 0..<4 { ask(&chance, "h", zone, [1, 28], at: change - 4_000_000_000) }
+            add(&chance, at: change, .otherKey("\(group).thenTry"))
+        }
+    }
+
+    /// Addresses that are cached become those of a search page.
+    private mutating func changeSearchPage(_ chance: inout Chance, _ group: String, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.alone, zone: zone))
+        for round in 1...6 as ClosedRange<UInt64> {
+            let begin = moment + 20 * round * 1_000_000_000
+            for number in 0..<16 {
+                add(&chance, at: begin, .question(client: number % 5, name: "h\(number).\(zone)", type: 1, Manner()))
+            }
+            add(&chance, at: begin + 4_000_000_000, .otherKey("\(group).bogusAddresses"))
+        }
+    }
+
+    /// Servers that were silent are tried with a name of which nobody says anything, while one of the group was well.
+    private mutating func tryInVain(_ chance: inout Chance, _ group: String, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.severalServers, zone: zone))
+        let begin = moment + 10_000_000_000
+        let well = 1 + chance.below(3)
+        for number in 1...3 where number != well {
+            add(&chance, at: begin, .trouble(host: "\(group)-\(number)", .silent, seconds: 8))
+        }
+        for second in 0..<180 as Range<UInt64> {
+            let isVain = (7..<24).contains(second)
+            ask(&chance, isVain ? "z" : "h", zone, at: begin + second * 1_000_000_000, below: 100_000)
+        }
+    }
+
+    /// All servers of a group are away, and another group is asked.
+    private mutating func outage(_ chance: inout Chance, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.nextGroup, zone: zone))
+        for second in [150, 200, 250] as [UInt64] {
+            let trouble: Trouble = [.silent, .mute, .refuses][chance.below(3)]
+            add(&chance, at: moment + second * 1_000_000_000, .outage(client: 5 + chance.below(2), zone: zone, trouble))
         }
     }
 

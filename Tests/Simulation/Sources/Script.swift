@@ -143,7 +143,7 @@ struct Script {
             burst(&chance, hosts, names, at: at)
             at += UInt64([0, 30, 60, 120, 600, 6000][chance.below(6)] + chance.below(300)) * 1_000_000_000
         }
-        for kind in Array(0..<9).shuffled(using: &chance).prefix(4 + chance.below(3)) {
+        for kind in Array(0..<12).shuffled(using: &chance).prefix(5 + chance.below(4)) {
             at += 150_000_000_000
             meeting(&chance, kind, at: at)
             at += 400_000_000_000
@@ -422,7 +422,10 @@ struct Script {
         case 5: changeNextGroup(&chance, group, zone, at: moment)
         case 6: changeSearchPage(&chance, group, zone, at: moment)
         case 7: tryInVain(&chance, group, zone, at: moment)
-        default: outage(&chance, zone, at: moment)
+        case 8: outage(&chance, zone, at: moment)
+        case 9: refuse(&chance, group, zone, at: moment)
+        case 10: outliveServers(&chance, group, zone, at: moment)
+        default: startWithoutResolvers(&chance, zone, at: moment)
         }
     }
 
@@ -554,6 +557,51 @@ struct Script {
         for second in 0..<180 as Range<UInt64> {
             let isVain = (7..<24).contains(second)
             ask(&chance, isVain ? "z" : "h", zone, at: begin + second * 1_000_000_000, below: 100_000)
+        }
+    }
+
+    /// One server of a group refuses names of which the servers say nothing.
+    private mutating func refuse(_ chance: inout Chance, _ group: String, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.severalServers, zone: zone))
+        for round in 1...6 as ClosedRange<UInt64> {
+            let begin = moment + 40 * round * 1_000_000_000
+            add(&chance, at: begin, .trouble(host: "\(group)-\(1 + chance.below(3))", .fails, seconds: 20))
+            for second in 0..<20 as Range<UInt64> {
+                ask(&chance, ["a", "z"][chance.below(2)], zone, at: begin + second * 1_000_000_000, below: 100_000)
+            }
+        }
+    }
+
+    /// Answers are over, and the servers are away.
+    private mutating func outliveServers(_ chance: inout Chance, _ group: String, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.staleAnswers, zone: zone))
+        let begin = moment + 10_000_000_000
+        for second in [0, 60] as [UInt64] {
+            for letter in ["h", "x", "v"] {
+                for number in 0..<3 {
+                    for type in [1, 28, 16] as [UInt16] {
+                        let at = begin + (second + UInt64(chance.below(30))) * 1_000_000_000
+                        add(
+                            &chance, at: at,
+                            .question(client: number, name: "\(letter)\(number).\(zone)", type: type, Manner()))
+                    }
+                }
+            }
+        }
+        let trouble: Trouble = [.silent, .mute, .fails, .refuses][chance.below(4)]
+        add(&chance, at: begin + 50_000_000_000, .trouble(host: group, trouble, seconds: 60))
+    }
+
+    /// The daemon starts before the network has named its resolvers.
+    private mutating func startWithoutResolvers(_ chance: inout Chance, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.networksResolvers, zone: zone))
+        for round in 1...3 as ClosedRange<UInt64> {
+            let begin = moment + 60 * round * 1_000_000_000
+            add(&chance, at: begin, .noResolvers(seconds: 30))
+            add(&chance, at: begin + 20_000_000_000, .restart)
+            for second in 21..<29 as Range<UInt64> {
+                ask(&chance, "h", Topology.privateZone, [1, 28], at: begin + second * 1_000_000_000, below: 1000)
+            }
         }
     }
 

@@ -12,6 +12,8 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
     public static let nxDomain = ResponseCode(rawValue: 3)
     public static let notImp = ResponseCode(rawValue: 4)
     public static let refused = ResponseCode(rawValue: 5)
+    /// A DNAME makes the name longer than 255 octets (RFC 6672 §2.2).
+    public static let yxDomain = ResponseCode(rawValue: 6)
     public static let badVers = ResponseCode(rawValue: 16)
     public static let badCookie = ResponseCode(rawValue: 23)
 

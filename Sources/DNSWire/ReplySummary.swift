@@ -25,7 +25,7 @@ public struct ReplySummary: Sendable, Equatable {
 
 extension ResponseCode {
     /// Whether this code answers the question, instead of reporting a failure or refusal of the resolver.
-    public var isAnswer: Bool { self == .noError || self == .nxDomain }
+    public var isAnswer: Bool { self == .noError || self == .nxDomain || self == .yxDomain }
 }
 
 extension Reply {

@@ -172,11 +172,11 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
     /// section and without an SOA, as an account's DNS over HTTPS does for names that are not registered with it.
     public static let noRecord = StepEnds(rawValue: 16)
 
-    /// The end that an answer means for its step; nil if it has records, and so leads to no other group. NOERROR
-    /// without a record and without an SOA means both ``noData`` and ``noRecord``.
+    /// The end that an answer means for its step; nil if it has records or is YXDOMAIN, and so leads to no other group.
+    /// NOERROR without a record and without an SOA means both ``noData`` and ``noRecord``.
     init?(of answer: Answer) {
         switch answer.head.responseCode {
-        case .noError where answer.head.answerCount > 0: return nil
+        case .noError where answer.head.answerCount > 0, .yxDomain: return nil
         case .noError: self = answer.hasStartOfAuthority ? .noData : [.noData, .noRecord]
         case .nxDomain: self = .nxDomain
         case .refused: self = .refused

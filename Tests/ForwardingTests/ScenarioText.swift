@@ -84,6 +84,7 @@ enum ScenarioAnswer {
             guard words.skip("soa"), let ttl = words.number() else { return nil }
             answer = .nxDomain(name, type: type, negativeTTL: UInt32(ttl))
         case "SERVFAIL": answer = .failure(name, type: type, .servFail, extendedError: nil)
+        case "YXDOMAIN": answer = .failure(name, type: type, .yxDomain, extendedError: nil)
         case "REFUSED": answer = .failure(name, type: type, .refused, extendedError: nil)
         default: return nil
         }

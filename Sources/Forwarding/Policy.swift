@@ -300,7 +300,7 @@ public struct Policy: Sendable {
     }
 
     /// The steps for the names that no pattern takes, except `.`, in order.
-    var mainSteps: [Step] { groupRoutes[index(rules.find(.root))].steps }
+    public var mainSteps: [Step] { groupRoutes[index(rules.find(.root))].steps }
 
     /// Whether any route leads to a group, or the group answers by itself.
     func leads(to group: GroupID) -> Bool {

@@ -121,12 +121,16 @@ def test_probe_without_a_service(command, binary, tmp_path, resolver, code):
     assert shown.returncode == code and resolver in shown.stdout, shown
 
 
+@pytest.mark.parametrize("key", ["domains", "domainsFile"])
 @pytest.mark.parametrize(("works", "broken"), [("main", "fallback"), ("fallback", "main")])
-def test_probe_with_a_group_for_all_names(command, works, broken):
+def test_probe_with_a_group_for_all_names(command, tmp_path, works, broken, key):
     """Without HTTPDNS, the result depends on the group that takes every name, and on no fallback that no name goes to."""
     address = {works: "127.0.0.4", broken: "127.0.0.9"}
     assert command.local.address == address[works]
-    settings = {"upstreams.main": {"servers": [address["main"]], "domains": ["."]}, "fallback": {"servers": [address["fallback"]]}}
+    every = tmp_path / "every.list"
+    every.write_text(".\n")
+    names = {"domains": ["."], "domainsFile": str(every)}[key]
+    settings = {"upstreams.main": {"servers": [address["main"]], key: names}, "fallback": {"servers": [address["fallback"]]}}
     shown = command("probe", whole=settings)
     assert shown.returncode == (0 if works == "main" else UNREACHABLE), shown
     last = "main works" if works == "main" else "main does not work, so clients would get SERVFAIL"

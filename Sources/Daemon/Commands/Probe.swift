@@ -49,8 +49,9 @@ public struct Probe {
         straight = try StraightAsking(settings)
         let isUsual = chosen == Settings.Group.httpdnsName
         let fallback = Settings.Group.fallbackName
-        let takesAll = settings.upstreams.first { $0.answer == nil && $0.domains.contains(.subtree(.root)) }
-        first = settings.httpdns ?? takesAll ?? settings.fallback.group
+        let main = straight.forwarderLoop.look { forwarder, _ in forwarder.policy.mainSteps.first?.group }
+        let takesAll = straight.groups.first { $0.id == main }?.name
+        first = settings.httpdns ?? settings.groups.first { $0.name == takesAll } ?? settings.fallback.group
         let route = isUsual ? [first.name] + first.thenTry : [chosen]
         let beside = isUsual && !route.contains(fallback) ? [fallback] : []
         for groupName in route + beside {

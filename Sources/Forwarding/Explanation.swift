@@ -166,13 +166,13 @@ extension Forwarder {
             key, decision.route, id: flights.nextID, for: Waiter(number: 0, source: source, isProven: true),
             isWanted: true, of: source, after: decision.before, staleAt: nil, answerBy: now,
             isBinding: decision.isBinding)
+        let hedges = decision.route.indices.filter { desk.rules.hasServers(decision.route[$0]) }
+            .compactMap { flight.hedge(behind: $0, desk.rules, at: now) }
         explanation.parts = decision.route.enumerated().map { index, step in
             noteLastResort(flight, index, at: now)
-            let isNext = step.after.contains(.failure)
-            let former = isNext ? decision.route[..<index].last { desk.rules.hasServers($0) } : nil
             var part = Explanation.Part(
                 group: overview(of: step.group), after: step.after,
-                hedgeAfter: former.flatMap { desk.rules.hedgeAfter($0, before: step, at: now) },
+                hedgeAfter: hedges.last { $0.step == index }?.after,
                 standing: knownStanding(index, decision, key, at: now) ?? desk.standing(step.group, flight, at: now))
             // The store has no service bindings of accounts' names: see ``askStoreOrGroup(_:_:at:)``.
             if !decision.isBinding { look(for: key, &part, looks, at: now) }

@@ -175,10 +175,8 @@ extension Flight {
 
     /// Sets the moment at which the next step begins beside this one, for a flight with waiting clients.
     private func hedge(_ rules: FlightRules, at now: Tick) -> Bool {
-        guard isWanted, let last, isUnderWay(last), let next = nextStep(after: .failure, rules),
-            let hedgeAfter = rules.hedgeAfter(route[last], before: route[next], at: now)
-        else { return false }
-        hedgeAt = now.advanced(milliseconds: hedgeAfter)
+        guard isWanted, let last, isUnderWay(last), let next = hedge(behind: last, rules, at: now) else { return false }
+        hedgeAt = now.advanced(milliseconds: next.after)
         return true
     }
 

@@ -262,6 +262,12 @@ extension Flight {
         return route[first...].firstIndex { !$0.after.isDisjoint(with: end) && rules.hasServers($0) }
     }
 
+    /// The step that begins although this one is under way, and after how many milliseconds; nil if none does.
+    func hedge(behind step: Int, _ rules: FlightRules, at now: Tick) -> (step: Int, after: Int)? {
+        guard let next = nextStep(after: .failure, behind: step, rules) else { return nil }
+        return rules.hedgeAfter(route[step], before: route[next], at: now).map { (next, $0) }
+    }
+
     /// Whether another group is asked after a step has failed, or is being asked already.
     func leadsOn(from step: Int, _ rules: FlightRules) -> Bool {
         if let last, last > step { return has(.asked, in: (step + 1)..<route.count) }

@@ -152,6 +152,13 @@ import Testing
         #expect(parts.map(\.hedgeAfter) == expected)
     }
 
+    @Test func aGroupWithoutServersIsNotAskedBesideASlowOne() {
+        var upstreams = TestUpstreams()
+        (upstreams.hedgeAfter, upstreams.resolvers) = (1000, [])
+        var forwarder = made(upstreams)
+        #expect(forwarder.explain(name, .a, at: Self.now).parts.map(\.hedgeAfter) == [nil, nil])
+    }
+
     @Test func theSharedCacheIsNotReadForAServiceBinding() {
         var upstreams = withBindings()
         upstreams.isShared = true

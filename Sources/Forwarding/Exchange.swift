@@ -149,11 +149,21 @@ public struct Failure: Error, Sendable, Equatable {
     /// "No record" from HTTPDNS in a mode in which an attacker may have written the answer.
     static let unproven = Failure(.badAnswer, "no record, which aes and des do not prove")
 
+    /// A redirect, which is not followed: its target was not configured.
+    public static func redirect(_ status: Int, to target: String?, retryAfter: Int) -> Failure {
+        let words = redirect(status, to: target.map { " to \($0)" } ?? "")
+        return Failure(.unauthorized, "\(words); name that server", statusCode: status, retryAfter: retryAfter)
+    }
+
+    private static func redirect(_ status: Int, to target: String = "") -> String {
+        "HTTP status \(status): a redirect\(target), which is not followed"
+    }
+
     /// The text for clients. The target of a redirect is left out: its path may belong to an account, as the server's
     /// may.
     var publicDetail: String {
         guard let statusCode, (300..<400).contains(statusCode) else { return detail }
-        return "HTTP status \(statusCode): a redirect, which is not followed"
+        return Self.redirect(statusCode)
     }
 
     /// A server asks this daemon the question that the daemon asks it.

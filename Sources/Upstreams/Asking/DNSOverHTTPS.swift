@@ -64,7 +64,7 @@ final class DNSOverHTTPS: Dialect {
         return .outcome(.answer(answer), code: code, provesConnectionInSync: true)
     }
 
-    /// The meaning of a status other than success. Redirects are not followed: their target was not configured.
+    /// The meaning of a status other than success.
     private func reading(ofStatus response: HTTPResponse) -> Reading {
         let status = response.status
         switch status {
@@ -74,10 +74,8 @@ final class DNSOverHTTPS: Dialect {
             return .failed(
                 .tooOften, "HTTP status \(status)", status, retryAfter: response.retryAfter ?? Self.usualPause)
         case 300..<400:
-            let location = response.location.map { " to \($0)" } ?? ""
-            return .failed(
-                .unauthorized, "HTTP status \(status): a redirect\(location), which is not followed; name that server",
-                status, retryAfter: Self.longPause)
+            let failure = Failure.redirect(status, to: response.location, retryAfter: Self.longPause)
+            return .outcome(.failed(failure), code: .servFail, provesConnectionInSync: true)
         case 401, 403, 404, 415:
             return .failed(
                 .unauthorized, "HTTP status \(status): the server does not take the request; its path may be another",

@@ -5,11 +5,15 @@ import DNSWire
 /// Lookups and trials of the daemon's own.
 extension Forwarder {
     /// Looks up the names of `preResolve` and `keepAliveDomains`, ``startedPerSecond`` of each list a second. The given
-    /// `keepAlive` names replace the earlier ones, and are refreshed regularly from now on.
+    /// names replace the earlier ones: names new to `preResolve` are looked up, and those of `keepAlive` are refreshed
+    /// regularly from now on.
     mutating func start(preResolve: [Name], keepAlive: [Name], at now: Tick) {
-        let isUnderWay = !self.preResolve.isEmpty
-        self.preResolve += preResolve.filter { !keepAlive.contains($0) }
-        if !isUnderWay { preResolveNext(at: now) }
+        let (former, kept) = (Set(self.preResolve), Set(keepAlive))
+        self.preResolve = preResolve.filter { !kept.contains($0) }
+        let wanted = Set(self.preResolve)
+        notPreResolved.removeAll { !wanted.contains($0) }
+        unanswered.removeAll { !wanted.contains($0) }
+        lookUpAtStart(self.preResolve.filter { !former.contains($0) }, at: now)
         if !self.keepAlive.isEmpty { deadlines.compact { if case .keepAlive = $0 { false } else { true } } }
         self.keepAlive = keepAlive
         for index in keepAlive.indices {
@@ -18,11 +22,24 @@ extension Forwarder {
         }
     }
 
+    private mutating func lookUpAtStart(_ names: [Name], at now: Tick) {
+        let isUnderWay = !notPreResolved.isEmpty
+        notPreResolved += names
+        if !isUnderWay { preResolveNext(at: now) }
+    }
+
     /// Looks up the next names of `preResolve`.
     mutating func preResolveNext(at now: Tick) {
-        for name in preResolve.prefix(Self.startedPerSecond) { refresh(name, at: now) }
-        preResolve.removeFirst(min(Self.startedPerSecond, preResolve.count))
-        if !preResolve.isEmpty { schedule(.preResolve, 1, at: now) }
+        let next = notPreResolved.prefix(Self.startedPerSecond)
+        for name in next { refresh(name, at: now) }
+        unanswered += next
+        notPreResolved.removeFirst(next.count)
+        if !notPreResolved.isEmpty { schedule(.preResolve, 1, at: now) }
+    }
+
+    /// Looks up the names of `preResolve` that had no answer, as before there was a network.
+    mutating func preResolveAgain(at now: Tick) {
+        lookUpAtStart(exchange(&unanswered, with: []).filter { known($0, at: now).isEmpty }, at: now)
     }
 
     private mutating func schedule(_ moment: Moment, _ seconds: Int, at now: Tick) {
@@ -44,9 +61,8 @@ extension Forwarder {
     /// The cache is read each minute, since the addresses can go before their time: by a flush, another list or
     /// network, or an eviction.
     mutating func refreshKeepAlive(_ index: Int, at now: Tick) {
-        let name = target(of: keepAlive[index])
-        let known = [RecordType.a, .aaaa].compactMap { cache.find(name, type: $0, for: .plain, at: now.seconds) }
-            .filter { $0.answer.head.answerCount > 0 }
+        let name = keepAlive[index]
+        let known = known(name, at: now).filter { $0.answer.head.answerCount > 0 }
         func due(_ known: DNSCache.Held) -> UInt32 { known.answer.keep - known.answer.keep / 4 }
         var next = Self.shortestRefresh
         if let left = known.map({ max(due($0), $0.elapsed) - $0.elapsed }).min(), left > 0 {
@@ -63,11 +79,11 @@ extension Forwarder {
         schedule(.keepAlive(index), Int(next), at: now)
     }
 
-    /// The target of a name's aliases: the answers for the name are cached under that target.
-    private func target(of name: Name) -> Name {
+    /// The cached answers for A and AAAA of a name, or of the target of its aliases, under which they are cached.
+    private func known(_ name: Name, at now: Tick) -> [DNSCache.Held] {
         var name = name
         while case .alias(of: let target, by: _) = policy.route(name, .a) { name = target }
-        return name
+        return [.a, .aaaa].compactMap { cache.find(name, type: $0, for: .plain, at: now.seconds) }
     }
 
     /// The least seconds between two refreshes, and the most between two looks into the cache.

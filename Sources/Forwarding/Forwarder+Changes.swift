@@ -41,6 +41,7 @@ extension Forwarder {
             obey { $0.setServers(of: group) }
             admission.failures.removeAll()
             desk.endStandIns(of: id, at: now)
+            preResolveAgain(at: now)
         case .families(let families):
             let before = policy
             obey { $0.setFamilies(families) }
@@ -54,6 +55,7 @@ extension Forwarder {
             admission.failures.removeAll()
             // The results of trials belong to the former network.
             for id in ranks.forgetAll() { act(.trial(.end(TrialID(id)))) }
+            preResolveAgain(at: now)
         case .otherNetwork(let network): if network != policy.network { obey { $0.network = network } }
         case .sharedCache(let settings):
             store.begin(settings, at: now, &desk.actions)

@@ -26,8 +26,8 @@ public struct Forwarder: ~Copyable {
     var deadlines = Deadlines<Moment>()
     var privateNews = News()
     var ranks = AddressRanks()
-    /// The names of `preResolve` that are still to be looked up.
-    var preResolve: [Name] = []
+    /// The names of `preResolve`; those that are still to be looked up, and those that had no answer when last seen.
+    var preResolve: [Name] = [], notPreResolved: [Name] = [], unanswered: [Name] = []
     /// The names of `keepAliveDomains`.
     var keepAlive: [Name] = []
     /// The accounts for which the log shows that validating clients are not sent to them.

@@ -185,7 +185,7 @@ struct ScenarioSettings {
         guard
             ["routeIp", "trustAD"].contains(words[0]) || read(words[0] == "group" ? words : ["set"] + words)
         else { return false }
-        if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
+        if ["keepAliveDomains", "preResolve"].contains(words[0]) { start(&forwarder, at: now) }
         switch words[0] {
         case "routeIp": upstreams.trust += words[1]
         case "trustAD": upstreams.trustOfResolvers += words[1]

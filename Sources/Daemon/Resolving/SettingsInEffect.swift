@@ -115,7 +115,7 @@ final class SettingsInEffect: @unchecked Sendable {
     /// Applies new settings, all in one turn; on the loop, or before it starts.
     func apply(_ new: Prepared) {
         let now = now
-        let known = names == nil ? nil : settings.cache.preResolve
+        let isFirst = names == nil
         (settings, numbers, provenance) = (new.settings, new.numbers, new.provenance)
         settings.forgetFiles()
         cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
@@ -130,12 +130,8 @@ final class SettingsInEffect: @unchecked Sendable {
         translation.apply(settings.nat64, areOtherResolvers: areOtherResolvers, at: now)
         let renewed = new.accounts.renewed.map(\.name) + new.upstreams.renewed
         takeOver(renewed: Set(renewed.map { numbers[$0] }), at: now)
-        if let known {
-            let wanted = settings.cache
-            change(
-                .wanted(
-                    preResolve: wanted.preResolve.filter { !known.contains($0) }, keepAlive: wanted.keepAliveDomains),
-                now)
+        if !isFirst {
+            change(.wanted(preResolve: settings.cache.preResolve, keepAlive: settings.cache.keepAliveDomains), now)
         }
         // Last, so that a newly allowed client gets no answer made under old settings.
         frontend.change { $0.apply(new.settings.listen) }

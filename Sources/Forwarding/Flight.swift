@@ -231,10 +231,11 @@ extension Flight {
     /// Marks the waiting clients as answered.
     private func close() { phase = .answered(isWanted: isWanted, isStale: false) }
 
-    /// Whether an account's answer was given stale, and the next group's answer would not be cached beside it.
+    /// Whether an account's answer was given stale, and the next group's answer, a substitute, would not be cached
+    /// beside it.
     private func isNextNeedless(after end: StepEnds, _ rules: FlightRules) -> Bool {
         guard case .answered(_, isStale: true) = phase, let next = nextStep(after: end, rules) else { return false }
-        return !rules.carriesAddresses(route[next])
+        return !rules.carriesAddresses(route[next]) && standsIn(next, rules)
     }
 
     private func becomeWanted(_ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
@@ -324,8 +325,11 @@ extension Flight {
             trouble = Trouble(failure: .unproven, group: route[step].group)
             return end(step, as: state, after: .failure, rules, at: now, &orders)
         }
+        steps[step] = state
         // In a refresh, another group's answer does not replace the group's earlier answer.
-        if !isProven, !isWanted || isNextNeedless(after: .noRecord, rules) { return orders.end() }
+        if !isProven, !isWanted { return orders.end() }
+        // An earlier account may be slow, and still answer.
+        if isNextNeedless(after: .noRecord, rules) { return isDone ? orders.end() : () }
         end(step, as: state, after: .noRecord, because: .noRecord, rules, at: now, &orders)
     }
 

@@ -142,14 +142,16 @@ extension GroupDesk {
 
     private mutating func goOn(_ query: Query, after failure: Failure, at now: Tick) {
         let group = query.group.rawValue
-        if failure.kind == .here { return stopHere(query, failure) }
-        let trouble = Trouble(failure: failure, group: query.group, server: query.server)
-        switch query.subject {
-        case .names(let lookups, let families):
+        if case .names(let lookups, let families) = query.subject {
             report(
                 AbnormalLookup(
                     group: query.group, names: lookups.map(\.key.name), families: families, server: query.server,
                     failure: failure, spend: now.milliseconds(since: query.sent), fellBack: false))
+        }
+        if failure.kind == .here { return stopHere(query, failure) }
+        let trouble = Trouble(failure: failure, group: query.group, server: query.server)
+        switch query.subject {
+        case .names(let lookups, _):
             for lookup in lookups where lookup.query != nil {
                 lookup.trouble = trouble
                 for flight in lookup.flights { tell(flight, .failed(trouble)) }

@@ -71,7 +71,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         .answer, "answer", \.answer, .groupAnswer,
         "what it answers itself: \"nxdomain\" | \"nodata\" | \"refused\" | addresses"),
     Key(
-        .alias, "alias", \.alias, .optionalName,
+        .alias, "alias", \.alias, .aliasTarget,
         "the name of which its names are aliases, for A, AAAA, HTTPS and SVCB"),
     Key(
         .named, "domains", \.domains, .list(of: .pattern),

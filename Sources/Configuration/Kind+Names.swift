@@ -28,10 +28,18 @@ extension Kind where Value == Name {
 extension Kind where Value == Name? {
     /// The name of a host.
     static var optionalName: Kind {
-        .optional(
-            "a host name such as \"dns.example.com\", or \"\" for none",
-            parse: { text in Name(text).flatMap { $0.isHostname && IPAddress(text) == nil ? $0 : nil } },
-            show: \.description)
+        .optional(hostName + ", or \"\" for none", parse: host, show: \.description)
+    }
+
+    /// The name of which others are aliases; never nil when given.
+    static var aliasTarget: Kind {
+        .text(hostName, parse: { host($0).map(Optional.some) }, show: { $0?.description ?? "" })
+    }
+
+    private static var hostName: String { "a host name such as \"dns.example.com\"" }
+
+    @Sendable private static func host(_ text: String) -> Name? {
+        Name(text).flatMap { $0.isHostname && IPAddress(text) == nil ? $0 : nil }
     }
 }
 

@@ -128,6 +128,10 @@ import Testing
                 + "of a group, such as \"fallback\""
         ),
         (
+            "[upstreams.a]\nalias = ''\ndomains = ['x']",
+            "2: upstreams.a.alias: \"\" is not right; give a host name such as \"dns.example.com\""
+        ),
+        (
             group("a", "x", "thenTry = ['the office']"),
             "4: upstreams.a.thenTry: \"the office\" is not right; give the name of a group, "
                 + "such as \"fallback\""

@@ -204,7 +204,7 @@ extension Report {
             if let limits = Self.limits(of: account) { log.warning("\(limits)") }
         }
         for words in settings.groups.compactMap({ Self.barred($0) }) { log.warning("\(words)") }
-        for words in Self.patternsWithoutEffect(settings) { log.warning("\(words)") }
+        for words in Self.withoutEffect(settings) { log.warning("\(words)") }
     }
 
     /// Logs remarks on the clients that may ask.
@@ -251,13 +251,17 @@ extension Report {
         return "domains.intercept is empty: HTTPDNS is asked for every name that no other group takes, and bills each"
     }
 
-    /// The patterns of groups that match only names for which no group is asked, in words.
-    static func patternsWithoutEffect(_ settings: Settings) -> [String] {
-        settings.upstreams.flatMap { group in
-            group.domains.filter { DomainRules.areNeverAsked($0) }.map {
-                "\(group.section).domains names \($0) without effect: it is answered here, and no server is asked for it"
-            }
+    /// The accounts behind `[private]`, and the patterns of groups that match only names for which no group is asked, in
+    /// words.
+    static func withoutEffect(_ settings: Settings) -> [String] {
+        settings.accounts.filter { settings.privateNames.thenTry.contains($0.name) }.map {
+            "private.thenTry names \($0.name) without effect: no HTTPDNS account is asked for a private name"
         }
+            + settings.upstreams.flatMap { group in
+                group.domains.filter { DomainRules.areNeverAsked($0) }.map {
+                    "\(group.section).domains names \($0) without effect: it is answered here, and no server is asked for it"
+                }
+            }
     }
 
     /// Why no socket of a group can leave this machine now, in words; nil if a socket can.

@@ -259,7 +259,7 @@ extension Daemon {
         words += settings.accounts.compactMap { Report.limits(of: $0) }
         let (allow, addresses) = (settings.listen.allow, settings.listen.everyAddress)
         words += Report.open(allow, at: addresses, overUDP: settings.listen.addresses)
-        words += Report.patternsWithoutEffect(settings)
+        words += Report.withoutEffect(settings)
         words += [Report.closedToThisHost(allow, at: addresses), Report.billsAll(settings)].compactMap(\.self)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         words += Report.privateNamesElsewhere(settings)

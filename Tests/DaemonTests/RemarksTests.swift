@@ -40,6 +40,13 @@ struct RemarksTests {
         #expect(Report.billsAll(Settings()) == nil)
     }
 
+    @Test func accountsBehindPrivateNamesAreNotAsked() throws {
+        let account = "[httpdns]\ntoken = \"101\"\n[private]\nthenTry = "
+        let words = try Report.withoutEffect(Settings.load(account + "[\"httpdns\", \"fallback\"]\n"))
+        #expect(words.count == 1 && words[0].hasPrefix("private.thenTry names httpdns without effect"))
+        #expect(try Report.withoutEffect(Settings.load(account + "[\"fallback\"]\n")).isEmpty)
+    }
+
     @Test func checkSaysOfAProxyWhatTheStartSays() throws {
         var settings = try Settings.load("[httpdns]\ntoken = \"101\"\n")
         (settings.fallback.hosts, settings.fallback.resolvConf) = ([], [])

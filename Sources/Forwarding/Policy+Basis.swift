@@ -29,7 +29,7 @@ public import DNSWire
 /// | not in it | why |
 /// | --- | --- |
 /// | servers, accounts' keys, TLS, egress, time-outs, limits | the same group gives the same answer, by another way or later |
-/// | in an account's answers: all but the names of the other groups, and the network of those before it | the account has given them, however other groups are asked |
+/// | in an account's answers: all but the names of the other groups, and the network of those before an account | the account has given them, however other groups are asked |
 /// | the families that routes allow at the moment (`addressType = "auto"`) | the answer stays right in another network |
 /// | TTLs, `rank` | they change the next answer that is cached |
 extension Policy {
@@ -155,19 +155,18 @@ extension Policy {
     func trusts(_ group: GroupID, as before: Policy) -> Bool { kinds.marks[group] == before.kinds.marks[group] }
 
     /// - Parameter ofAccounts: For accounts' answers, only the names of other groups count, and the network in which
-    ///   groups before the first account have led to it.
+    ///   groups before an account have led to it.
     private func number(of steps: [Step], ofAccounts: Bool = false, after first: UInt64 = 0) -> UInt64 {
         guard !steps.isEmpty else { return 0 }
         var hash = FNV()
         hash.add(first)
-        var isBehindAccount = false
+        let last = ofAccounts ? steps.lastIndex { kinds.marks[$0.group]?.isAccount ?? false } ?? 0 : steps.count
         for (index, step) in steps.enumerated() {
             if index > 0 { hash.add(UInt64(step.after.rawValue)) }
             guard let mark = kinds.marks[step.group] else { return 0 }
             hash.add(mark.name)
-            isBehindAccount = isBehindAccount || mark.isAccount
             if !ofAccounts || mark.isAccount { hash.add(mark.trust) }
-            if mark.isOfNetwork, !ofAccounts || !isBehindAccount { hash.add(network) }
+            if mark.isOfNetwork, index < last { hash.add(network) }
         }
         return max(hash.value, 1)
     }

@@ -38,8 +38,8 @@ public enum Reply {
     ///
     /// A reply larger than `limit` loses its additional section, then an authority section that the answer does not
     /// need; neither needs TC (RFC 2181 §9). Then it loses the extended errors that do not fit, which must not cause TC
-    /// either (RFC 8914 §3), and if that is not enough all records, with TC set. A `body` that does not match its head
-    /// and the question becomes SERVFAIL.
+    /// either (RFC 8914 §3), over a stream the ``Question/replyOptions``, and if that is not enough all records, with TC
+    /// set. A `body` that does not match its head and the question becomes SERVFAIL.
     ///
     /// - Parameters:
     ///   - body: ``Answer/body``, for the question of the query (in any case of letters).
@@ -75,6 +75,10 @@ public enum Reply {
                 (authorityCount, recordCount, bodyEnd) = (0, Int(head.answerCount), answersEnd)
             }
             if Header.length + bodyEnd + optLength > limit {
+                // Over a stream the client cannot ask in another way, so the options give way, not the answer.
+                if limit == UInt16.max, optLength > EDNS.recordLength {
+                    return writeWithoutOptions(head, body, age, question, query, &out)
+                }
                 let room = question.edns == nil ? 0 : limit - question.end - optLength
                 let errors = ExtendedErrors.range(body, from: errorStart, fitting: room)
                 return writeWithoutRecords(head.responseCode, Header.truncated, body, errors, question, query, &out)
@@ -144,6 +148,17 @@ public enum Reply {
 }
 
 extension Reply {
+    /// Not inlined, so that other replies do not pay for the copied question.
+    @inline(never)
+    private static func writeWithoutOptions(
+        _ head: AnswerHead, _ body: Span<UInt8>, _ age: Age, _ question: Question, _ query: Span<UInt8>,
+        _ out: inout MutableSpan<UInt8>
+    ) -> Int {
+        var bare = question
+        bare.replyOptions = ReplyOptions()
+        return write(head, body: body, age: age, to: bare, query: query, limit: out.count, into: &out)
+    }
+
     /// Writes the header, the question and the OPT.
     private static func writeWithoutRecords(
         _ code: ResponseCode, _ flags: UInt16, _ options: Span<UInt8>, _ errors: Range<Int>, _ question: Question,

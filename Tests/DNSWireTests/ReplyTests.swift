@@ -53,6 +53,16 @@ struct ReplyTests {
                     "1234 8180 0001 0001 0000 0001" + sent + "c00c 0001 0001 0000003c 0004 c0000201" + opt + "0000"))
     }
 
+    @Test func optionsGiveWayToTheLongestAnswer() throws {
+        var answer = Answer.failure(name, type: .a, .noError)
+        answer.body += hex("c00c 0001 0001 0000003c ffc7") + [UInt8](repeating: 0, count: 0xffc7)
+        answer.head.answerCount = 1
+        let whole = try reply(answer, to: Vectors.ednsQuery, limit: 65_535, options: ReplyOptions(keepAlive: 100))
+        #expect(whole.count == 65_535 && whole[2] & 2 == 0 && whole.suffix(2) == [0, 0])
+        let datagram = try reply(answer, to: Vectors.ednsQuery, options: ReplyOptions(keepAlive: 100))
+        #expect(datagram[2] & 2 != 0 && datagram.suffix(2) == [0, 100])
+    }
+
     @Test func extendedErrorsGoIntoTheOPT() throws {
         let answer = Answer.failure(name, type: .a, .servFail, extendedError: .networkError)
         #expect(

@@ -38,9 +38,9 @@ public final class Daemon: @unchecked Sendable {
 
     /// How long a stop waits for the questions under way, and for clients to read their answers, in nanoseconds.
     private static let longestDrain: UInt64 = 2_000_000_000
-    /// How long the end waits for the threads that listen, and again for these threads to close their connections, in
-    /// nanoseconds.
-    private static let longestEnd = 2_000_000_000
+    /// How long the end waits for the threads that listen, and again for these threads to close their connections, and a
+    /// reload for them to take the settings, in nanoseconds.
+    static let longestEnd = 2_000_000_000
     /// How long questions wait for the cache's file to be read.
     private static let longestRead = DispatchTimeInterval.seconds(1)
 
@@ -218,11 +218,11 @@ public final class Daemon: @unchecked Sendable {
         }
     }
 
-    /// Ends a part of the daemon, and calls its argument once the part has ended.
+    /// Ends a part of the daemon, or has it take other settings, and calls its argument once that is done.
     typealias End = (_ ended: @escaping @Sendable () -> Void) -> Void
 
-    /// Ends parts at the same time, and goes on when all have ended or the time is over: the threads that serve TLS
-    /// give way to other programs, and on a busy machine may not run for many seconds.
+    /// Does this for parts at the same time, and goes on when all is done or the time is over: the threads that serve
+    /// TLS give way to other programs, and on a busy machine may not run for many seconds.
     static func end(
         _ parts: [End], within time: DispatchTimeInterval, _ ended: @escaping @Sendable () -> Void
     ) {

@@ -26,9 +26,10 @@ extension Daemon {
         let isDone = DispatchSemaphore(value: 0)
         forwarderLoop.apply(prepared) { [streams, certificates] in
             let isAnother = certificate.map { streams.count > 1 && certificates.follow($0) } ?? false
-            for server in streams { server.apply(next.listen, isAnother ? certificate : nil) { isDone.signal() } }
+            let parts: [End] = streams.map { part in { part.apply(next.listen, isAnother ? certificate : nil, $0) } }
+            Self.end(parts, within: .nanoseconds(Self.longestEnd)) { isDone.signal() }
         }
-        for _ in streams { isDone.wait() }
+        isDone.wait()
         // From here on all log lines are true. A line is written if the former or the new level includes it.
         report.log.allow(Logger.Level(next.log.level))
         defer { report.log.setLevel(Logger.Level(next.log.level)) }

@@ -2,6 +2,7 @@ import Base
 import Configuration
 import Counters
 import DNSWire
+import Dispatch
 import Forwarding
 import Log
 import ShellTestSupport
@@ -38,6 +39,21 @@ import Transport
         {
             #expect(seen[line] == true, "\(seen)")
         }
+        expectEnd { daemon.stop(because: "the end", $0) }
+    }
+
+    /// A thread that serves TLS may not run for long on a busy machine.
+    @Test(.timeLimit(.minutes(1))) func noServerOfClientsHoldsAReloadUp() throws {
+        var settings = Settings.withoutFiles
+        settings.listen.addresses = [Endpoint(.v4(127, 0, 0, 1), port: 0)]
+        settings.listen.workers = 1
+        settings.control.socket = ""
+        let daemon = try Daemon(settings, log: LogLines().report.log)
+        try daemon.start()
+        let gate = DispatchSemaphore(value: 0)
+        daemon.streams[0].loop.submit { gate.wait() }
+        try daemon.reload(settings)
+        gate.signal()
         expectEnd { daemon.stop(because: "the end", $0) }
     }
 

@@ -1,4 +1,4 @@
-internal import Base
+public import Base
 internal import Glibc
 
 /// The routes that lead out of this machine.
@@ -7,22 +7,24 @@ public enum Routes {
     /// No packet leaves: connecting a UDP socket only looks the route up. The service's own SDKs check the same two
     /// addresses.
     public static func families() -> (ipv4: Bool, ipv6: Bool)? {
-        guard let ipv4 = leads(to: .v4(8, 8, 8, 8)), let ipv6 = leads(to: IPAddress(v6: 0x2000 << 48, 0)) else {
-            return nil
-        }
+        guard let ipv4 = lead(to: Endpoint(.v4(8, 8, 8, 8), port: 53)),
+            let ipv6 = lead(to: Endpoint(IPAddress(v6: 0x2000 << 48, 0), port: 53))
+        else { return nil }
         return (ipv4, ipv6)
     }
 
-    private static func leads(to address: IPAddress) -> Bool? {
+    /// Whether a route leads to an endpoint now; nil: this machine has no descriptor for the check.
+    public static func lead(to endpoint: Endpoint) -> Bool? {
         let socket: Descriptor
         do throws(SystemError) {
-            socket = try Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, .datagram)
+            socket = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, .datagram)
         } catch {
             return error.isShortage ? nil : false
         }
-        guard socket.connect(SocketAddress(Endpoint(address, port: 53))) == 0, let local = try? socket.boundEndpoint()
-        else { return false }
+        guard socket.connect(SocketAddress(endpoint)) == 0, let local = try? socket.boundEndpoint() else {
+            return false
+        }
         // A router announces itself without a prefix: a server beyond the link could not answer.
-        return !local.address.isIPv6LinkLocal
+        return !local.address.isIPv6LinkLocal || endpoint.address.isIPv6LinkLocal
     }
 }

@@ -145,6 +145,39 @@ def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, vpn, rout
         resolver.stop()
 
 
+@pytest.mark.parametrize("while_gone", ["nameserver 10.77.0.2\n", "# no network\n"], ids=["stays", "emptied"])
+def test_without_any_route_cached_answers_stay(daemon, network, tmp_path, while_gone):
+    """A cable that is out for a while takes no answer of the network's resolver from the cache."""
+    here, there = network(), network()
+    here.link(there)
+    here.ip("route add default via 10.77.0.2")
+    file = tmp_path / "resolv.conf"
+    file.write_text("nameserver 10.77.0.2\n")
+    with there:
+        resolver = ScriptedResolver(lambda asked: reply_to(asked.message, "600 IN A 192.0.2.53"), address="10.77.0.2")
+
+    def stays():
+        for _ in range(10):
+            assert addresses(ask("www.example.net", port=PORT)) == ["192.0.2.53"]
+            time.sleep(0.1)
+    try:
+        with here:
+            running = daemon(None, listening(servers=[], resolvConf=[str(file)]), port=PORT)
+            stays()
+            file.write_text(while_gone)
+            here.ip("link set cable down")
+            eventually(lambda: running.log_lines("no route leads out of this machine"), "the network is gone")
+            stays()
+            file.write_text("nameserver 10.77.0.2\n")
+            here.ip("link set cable up")
+            here.ip("route add default via 10.77.0.2")
+            eventually(lambda: running.log_lines("the network is back"), "the network is back")
+            stays()
+    finally:
+        resolver.stop()
+    assert [asked.name.to_text() for asked in resolver.questions].count("www.example.net.") == 1
+
+
 def test_a_route_that_comes_while_the_daemon_starts(daemon, network, binary):
     """A start takes a while, and the network of a machine that boots comes in the middle of it."""
     machine, far = network(), network()

@@ -16,8 +16,11 @@ final class LocalServers: @unchecked Sendable {
     private var found: [Endpoint] { reading?.found ?? [] }
     /// Whether ``found`` has had a server since `resolvConf` is used.
     private var hasFound = false
-    /// See ``LocalReading/network``.
-    var network: UInt64 { reading?.network ?? 0 }
+    /// See ``LocalReading/network``. While the machine is cut off, the last network whose servers it has reached: that
+    /// network's answers stay right until another one begins.
+    private(set) var network: UInt64 = 0
+    /// ``network`` at the last reading that reached a server.
+    private var lastReached: UInt64 = 0
     private(set) var hosts = HostsTable()
     /// The endpoints of the daemon itself.
     let listening: [Endpoint]
@@ -202,6 +205,8 @@ final class LocalServers: @unchecked Sendable {
     private func take(resolvers reading: LocalReading) {
         if reading.found == nil, self.reading != nil { return }
         self.reading = reading.withoutHosts
+        if reading.reachesServers { lastReached = reading.network }
+        network = reading.isCutOff ? lastReached : reading.network
         if !found.isEmpty { hasFound = true }
         said = said.filter { $0.reason == .loop || reading.leftOut.contains($0) }
         say(reading.leftOut)

@@ -5,6 +5,7 @@ public import Base
 /// | event | action |
 /// | --- | --- |
 /// | a network without IPv4 begins or has changed; its resolvers change | ask at once; the former prefix stays until they have answered |
+/// | no route leads out of this machine any more | as in the former network |
 /// | a network with IPv4 begins, and clients get no made addresses there | forget the prefix |
 /// | the answer has a prefix | use it; ask again when the record's time is over, but not before ``shortest`` nor after ``longest`` |
 /// | the answer has several (RFC 7050 §3) | use the present one, if it is among them, else the first |

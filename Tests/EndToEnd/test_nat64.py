@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import dns.flags
 import dns.rcode
@@ -17,7 +18,7 @@ from daemon import environment, run, toml
 from dns_client import addresses, ask
 from encrypted import address_reply
 from httpdns_service import HTTPDNSService, Record
-from nat64 import ROUTER, Translator, without_ipv4
+from nat64 import MACHINE, ROUTER, Translator, without_ipv4
 from resolvers import reply_to
 from store import Store
 from waiting import eventually
@@ -180,6 +181,31 @@ def test_the_prefix_goes_comes_back_and_becomes_another(daemon, world, binary, t
             assert addresses(ask("www.example.com", "AAAA"), "AAAA") == [WEB_UNDER[PREFIX]]
     finally:
         second.stop()
+
+
+def test_without_any_route_the_prefix_stays(daemon, world, binary, tmp_path):
+    """A cable that is out for a while takes no AAAA record from the cache, and the log claims no IPv4."""
+    machine, _, settings, *_ = world
+    whole = settings(cache={"minTTL": 600})
+    del whole["httpdns"]
+
+    def made():
+        return addresses(ask("www.example.com", "AAAA"), "AAAA") == [WEB_UNDER[PREFIX]]
+    with machine:
+        running = daemon(whole=whole)
+        eventually(lambda: prefix(binary, tmp_path) == PREFIX, "the prefix is found")
+        assert made()
+        machine.ip("link set cable down")
+        eventually(lambda: running.log_lines("no route leads out of this machine"), "the network is gone")
+        for _ in range(10):
+            assert made() and prefix(binary, tmp_path) == PREFIX
+            time.sleep(0.1)
+        machine.ip("link set cable up")
+        machine.ip(f"address replace {MACHINE}/64 dev cable nodad")
+        machine.ip(f"-6 route replace default via {ROUTER}")
+        eventually(lambda: running.log_lines("the network is back"), "the network is back")
+        eventually(made, "the resolver answers")
+    assert not running.log_lines("IPv4 is reached without a translator")
 
 
 def test_resolvers_of_a_reload_are_asked_at_once(daemon, world, binary, tmp_path):

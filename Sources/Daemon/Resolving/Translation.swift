@@ -13,6 +13,9 @@ final class Translation {
     private(set) var reach = IPv4Reach()
     private var settings: Settings.NAT64?
     private var search = PrefixSearch()
+    /// The routes of the present network. While no route leads out of this machine, those of the last one: the prefix
+    /// and its use stay until another network begins.
+    private var network: (ipv4: Bool, ipv6: Bool)?
     private let lookup: ServerLookup
     private let report: Report
     /// The last log line about the translator.
@@ -40,7 +43,8 @@ final class Translation {
     func networkChanged(at now: Tick) {
         guard let settings else { return }
         let routes = routes()
-        search.begin(isWanted: settings.isSearched(routes), at: now)
+        if routes.ipv4 || routes.ipv6 { network = routes }
+        search.begin(isWanted: settings.isSearched(network ?? routes), at: now)
         update(routes)
     }
 
@@ -67,6 +71,7 @@ final class Translation {
 
     private func update(_ routes: (ipv4: Bool, ipv6: Bool)) {
         guard let settings else { return }
+        let network = network ?? routes
         var new = IPv4Reach()
         (new.hasIPv4, new.hasIPv6) = routes
         new.prefix =
@@ -75,15 +80,15 @@ final class Translation {
             case .auto: search.prefix
             case .given(let given): given
             }
-        let isSynthesizing = settings.synthesize == .always || settings.synthesize == .auto && !routes.ipv4
+        let isSynthesizing = settings.synthesize == .always || settings.synthesize == .auto && !network.ipv4
         new.isSynthesizing = isSynthesizing && new.prefix != nil
-        let before = reach
+        let isOther = new.prefix != reach.prefix || new.isSynthesizing != reach.isSynthesizing
         reach = new
-        if new.prefix != before.prefix || new.isSynthesizing != before.isSynthesizing {
+        if isOther {
             Translator.use(new.prefix)
             changed()
         }
-        if !isSearching, new.words != said {
+        if !isSearching, network == routes, new.words != said {
             said = new.words
             report.log.notice("\(new.words ?? "IPv4 is reached without a translator")")
         }

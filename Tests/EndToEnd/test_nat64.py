@@ -10,6 +10,7 @@ import threading
 import time
 
 import dns.flags
+import dns.message
 import dns.rcode
 import dns.reversename
 import pytest
@@ -38,7 +39,7 @@ class Resolver:
 
     def __init__(self):
         self.prefix = PREFIX
-        self.asked_for_prefix = 0
+        self.asked_for_prefix = self.asked_slowly = 0
 
     def __call__(self, asked):
         name, kind = asked.name.to_text(), asked.kind
@@ -48,6 +49,9 @@ class Resolver:
                 return reply_to(asked.message, "60 IN SOA arpa. nobody.arpa. 1 2 3 4 60", section="authority")
             prefixes = self.prefix if isinstance(self.prefix, list) else [self.prefix.removesuffix("/96") + "c000:aa"]
             return reply_to(asked.message, *(f"60 IN AAAA {address}" for address in prefixes))
+        if name == "slow.example.com.":
+            self.asked_slowly += 1
+            return None
         if kind == "A":
             return reply_to(asked.message, f"60 IN A {WEB}")
         if name.startswith("six") and kind == "AAAA":
@@ -206,6 +210,29 @@ def test_without_any_route_the_prefix_stays(daemon, world, binary, tmp_path):
         eventually(lambda: running.log_lines("the network is back"), "the network is back")
         eventually(made, "the resolver answers")
     assert not running.log_lines("IPv4 is reached without a translator")
+
+
+def test_when_the_prefix_goes_a_query_is_repeated_once(daemon, world, binary, tmp_path):
+    """A route to IPv4 comes, and the prefix goes with it: that is one change of the network."""
+    machine, far, settings, says, *_ = world
+    far.ip("address add 10.77.0.1/24 dev cable")
+    machine.ip("address add 10.77.0.2/24 dev cable")
+    whole = settings()
+    del whole["httpdns"]
+    whole["fallback"]["timeout"] = 60000
+    with machine:
+        tentative = ["ip", "-6", "address", "show", "dev", "cable", "tentative"]
+        eventually(lambda: not subprocess.run(tentative, capture_output=True, check=True).stdout, "the addresses stay as they are")
+        daemon(whole=whole)
+        eventually(lambda: prefix(binary, tmp_path) == PREFIX, "the prefix is found")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.sendto(dns.message.make_query("slow.example.com", "TXT").to_wire(), ("127.0.0.1", 53))
+            eventually(lambda: says.asked_slowly == 2, "the silent resolver is asked once more")
+            machine.ip("route add default via 10.77.0.1")
+            eventually(lambda: says.asked_slowly > 2, "the query is repeated in the present network")
+            assert prefix(binary, tmp_path) is None
+            time.sleep(0.5)
+    assert says.asked_slowly == 3
 
 
 def test_resolvers_of_a_reload_are_asked_at_once(daemon, world, binary, tmp_path):

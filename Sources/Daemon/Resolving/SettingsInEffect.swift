@@ -178,8 +178,8 @@ final class SettingsInEffect: @unchecked Sendable {
         takeLinks()
         local.networkChanged()
         upstreams.networkChanged(settings, numbers)
-        translation.networkChanged(at: now)
-        reachabilityChanged(at: now)
+        // Once: queries under way are repeated each time.
+        if !translation.networkChanged(at: now) { reachabilityChanged(at: now) }
     }
 
     /// Updates the networks on this machine's links, which decide the shares of clients.

@@ -34,18 +34,23 @@ final class Translation {
     /// - Parameter areOtherResolvers: Whether the resolvers of `resolvConf` have changed with the settings.
     func apply(_ new: Settings.NAT64, areOtherResolvers: Bool, at now: Tick) {
         // Without a watch on the network, a reload alone sees that routes have changed.
-        guard new != settings || areOtherResolvers else { return update(routes()) }
+        guard new != settings || areOtherResolvers else {
+            update(routes())
+            return
+        }
         settings = new
         networkChanged(at: now)
     }
 
     /// This machine's addresses or routes have changed, or the resolvers of `resolvConf`.
-    func networkChanged(at now: Tick) {
-        guard let settings else { return }
+    /// - Returns: Whether ``changed`` was called.
+    @discardableResult
+    func networkChanged(at now: Tick) -> Bool {
+        guard let settings else { return false }
         let routes = routes()
         if routes.ipv4 || routes.ipv6 { network = routes }
         search.begin(isWanted: settings.isSearched(network ?? routes), at: now)
-        update(routes)
+        return update(routes)
     }
 
     /// The present routes; while there is no descriptor to read them, the last known ones.
@@ -69,8 +74,10 @@ final class Translation {
     /// No socket takes the translator any more.
     func close() { Translator.use(nil) }
 
-    private func update(_ routes: (ipv4: Bool, ipv6: Bool)) {
-        guard let settings else { return }
+    /// - Returns: Whether ``changed`` was called.
+    @discardableResult
+    private func update(_ routes: (ipv4: Bool, ipv6: Bool)) -> Bool {
+        guard let settings else { return false }
         let network = network ?? routes
         var new = IPv4Reach()
         (new.hasIPv4, new.hasIPv6) = routes
@@ -92,6 +99,7 @@ final class Translation {
             said = new.words
             report.log.notice("\(new.words ?? "IPv4 is reached without a translator")")
         }
+        return isOther
     }
 }
 

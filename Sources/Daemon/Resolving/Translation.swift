@@ -34,10 +34,7 @@ final class Translation {
     /// - Parameter areOtherResolvers: Whether the resolvers of `resolvConf` have changed with the settings.
     func apply(_ new: Settings.NAT64, areOtherResolvers: Bool, at now: Tick) {
         // Without a watch on the network, a reload alone sees that routes have changed.
-        guard new != settings || areOtherResolvers else {
-            update(routes())
-            return
-        }
+        guard new != settings || areOtherResolvers || routes() != (reach.hasIPv4, reach.hasIPv6) else { return }
         settings = new
         networkChanged(at: now)
     }

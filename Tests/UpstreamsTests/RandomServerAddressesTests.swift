@@ -90,7 +90,9 @@ import Testing
                     addresses.own = chance.below(2) == 0 ? own : []
                     addresses.forgetFailures(at: now)
                     asked = []
-                case 1: addresses.keep(Set(names.filter { _ in chance.below(4) > 0 }))
+                case 1:
+                    let kept = names.filter { _ in chance.below(4) > 0 }
+                    addresses.keep(Dictionary(uniqueKeysWithValues: kept.map { ($0, [853]) }))
                 default: break
                 }
             }

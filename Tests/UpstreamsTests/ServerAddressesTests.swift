@@ -280,6 +280,27 @@ import Testing
         #expect(clock.want(port: 853) == [first])
     }
 
+    @Test("an address that is the daemon's own at one port serves at another, whether a reload or a group names it")
+    func anAddressThatIsItsOwnAtOnePort() {
+        let loopback = IPAddress.v4(127, 0, 0, 1)
+        for isReload in [true, false] {
+            var clock = clockwork(listening: Self.listening)
+            #expect(clock.want(port: 53) == nil && clock.done() == [ask])
+            let reason = "office: no record; its address is this daemon's own"
+            #expect(
+                clock.answer([loopback]) == [
+                    .report(.leadsBack(name, Self.listening[0])), .report(.lost(name, reason)), tell,
+                ])
+            if isReload {
+                clock.addresses.keep([name: [853]])
+                clock.addresses.forgetFailures(at: clock.tick)
+            }
+            #expect(clock.want(port: 853) == nil && clock.done() == [ask])
+            #expect(clock.answer([loopback]) == [.report(.found(name)), tell])
+            #expect(clock.told(port: 853) == [loopback] && clock.told(port: 53) == [])
+        }
+    }
+
     @Test func anAddressOfThisMachineIsItsOwnWhereItListensOnAll() {
         var clock = clockwork(listening: Self.listening)
         clock.networkChanged(own: [Endpoint(six, port: 0)])
@@ -339,7 +360,7 @@ import Testing
         let names = try (0..<65).map { try #require(Name("dns\($0).example")) }
         for name in names[..<64] { #expect(clock.want(name) == nil) }
         #expect(clock.want(names[64]) == [])
-        clock.addresses.keep(Set(names[1...]))
+        clock.addresses.keep(Dictionary(uniqueKeysWithValues: names[1...].map { ($0, [853]) }))
         #expect(clock.want(names[64]) == nil)
         // The caller that waits for the removed name is told.
         #expect(clock.done().contains(.tell(names[0])))

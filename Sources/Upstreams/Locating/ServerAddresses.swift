@@ -115,7 +115,9 @@ struct ServerAddresses: ~Copyable {
         guard entries[name] != nil || entries.count < Self.maximumNames else {
             return unknown(name, "more than \(Self.maximumNames) names of servers are not looked up")
         }
-        entries[name, default: Entry()].ports.insert(port)
+        let isOtherPort = entries[name, default: Entry()].ports.insert(port).inserted
+        // An address that was left out may be another server's at this port.
+        if isOtherPort, entries[name]?.leadsBack ?? false { entries[name]?.nextLookup = now }
         lookUpIfDue(name, at: now)
         let endpoints = endpoints(of: name, port: port)
         guard let entry = entries[name], entry.lookup != nil else { return endpoints }
@@ -268,9 +270,13 @@ struct ServerAddresses: ~Copyable {
         }
     }
 
-    /// Sets the names of the servers; other names are forgotten.
-    mutating func keep(_ names: Set<Name>) {
-        for (name, entry) in entries where !names.contains(name) {
+    /// Sets the names of the servers, with their ports; other names are forgotten.
+    mutating func keep(_ servers: [Name: Set<UInt16>]) {
+        for (name, entry) in entries {
+            if let ports = servers[name] {
+                entries[name]?.ports = ports
+                continue
+            }
             (entries[name], reportAt[name]) = (nil, nil)
             actions.append(.tell(name))
             if !entry.worked.isEmpty { actions.append(.remember) }
@@ -289,16 +295,15 @@ struct ServerAddresses: ~Copyable {
         withoutLoops(entry.addresses.map { Endpoint($0, port: port) }).usable
     }
 
-    /// The usable addresses of an answer: limited in number, and without addresses that lead back to this daemon.
+    /// The usable addresses of an answer: limited in number, and without addresses that lead back to this daemon at each
+    /// of the ports.
     private func usable(_ addresses: [IPAddress], _ entry: Entry) -> (addresses: [IPAddress], own: Endpoint?) {
         var usable: [IPAddress] = []
         var own: Endpoint?
         for address in addresses where !usable.contains(address) && usable.count < Self.maximumOfAFamily {
-            if let loop = withoutLoops(entry.ports.map { Endpoint(address, port: $0) }).loops.first {
-                own = own ?? loop
-            } else if address.isOfOneMachine, !address.isIPv6LinkLocal {
-                usable.append(address)
-            }
+            let (others, loops) = withoutLoops(entry.ports.map { Endpoint(address, port: $0) })
+            own = own ?? loops.first
+            if !others.isEmpty, address.isOfOneMachine, !address.isIPv6LinkLocal { usable.append(address) }
         }
         return (usable, own)
     }

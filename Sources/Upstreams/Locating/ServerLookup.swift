@@ -122,7 +122,9 @@ package final class ServerLookup: @unchecked Sendable {
 
     /// Sets the present servers; the addresses of other servers are forgotten.
     package func keep(_ servers: [Server]) {
-        addresses.keep(Set(servers.compactMap(\.name)))
+        var ports: [Name: Set<UInt16>] = [:]
+        for server in servers { if let name = server.name { ports[name, default: []].insert(server.port) } }
+        addresses.keep(ports)
         perform()
     }
 

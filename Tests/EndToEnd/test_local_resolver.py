@@ -12,7 +12,7 @@ import pytest
 
 from control import Control
 from daemon import environment, toml
-from dns_client import addresses, ask, extended_errors
+from dns_client import addresses, ask, extended_errors, reasons
 from networks import needs_ipv6
 from resolvers import ScriptedResolver, reply_to
 from waiting import eventually
@@ -176,6 +176,33 @@ def test_without_any_route_cached_answers_stay(daemon, network, tmp_path, while_
     finally:
         resolver.stop()
     assert [asked.name.to_text() for asked in resolver.questions].count("www.example.net.") == 1
+
+
+def test_an_address_that_moves_between_two_hosts(daemon, network):
+    """A server's address is asked while another host has it, and left out while it is this host's, without a reload."""
+    here, there = network(), network()
+    here.link(there)
+    here.ip("address add 10.77.0.7/24 dev cable")
+    fresh = (f"r{i}.example.net" for i in range(100000))
+
+    def is_left_out():
+        return "no server" in reasons(ask(next(fresh), port=PORT, edns=True))
+    with here:
+        running = daemon(whole={"listen": {"addresses": [f"0.0.0.0:{PORT}"]},
+                                "fallback": {"hosts": "", "servers": [f"10.77.0.7:{PORT}"]},
+                                "private": {"servers": []}}, port=PORT)
+        assert is_left_out(), running.log()
+        here.ip("address delete 10.77.0.7/24 dev cable")
+        there.ip("address add 10.77.0.7/24 dev cable")
+        with there:
+            resolver = ScriptedResolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.53"), address="10.77.0.7", port=PORT)
+        try:
+            eventually(lambda: addresses(ask(next(fresh), port=PORT)) == ["192.0.2.53"], "the other host is asked")
+        finally:
+            resolver.stop()
+        there.ip("address delete 10.77.0.7/24 dev cable")
+        here.ip("address add 10.77.0.7/24 dev cable")
+        eventually(is_left_out, "the daemon does not ask itself")
 
 
 def test_a_route_that_comes_while_the_daemon_starts(daemon, network, binary):

@@ -8,12 +8,17 @@ import Transport
 ///
 /// `@unchecked Sendable`: confined to the forwarder's loop, except the reading, which has values of its own.
 final class LocalServers: @unchecked Sendable {
-    /// Called when ``found`` or ``network`` has changed.
+    /// Called when ``network`` or the servers of a group have changed.
     var serversChanged: () -> Void = {}
     /// Called when the hosts file has changed.
     var hostsChanged: (HostsTable) -> Void = { _ in }
     /// The servers of `resolvConf`; empty while they are not used.
     private var found: [Endpoint] { reading?.found ?? [] }
+    /// The usable servers of each group.
+    private var servers: [[Server]] {
+        guard let settings, let reading else { return [] }
+        return settings.messageGroups.map { reading.servers(of: $0).usable }
+    }
     /// Whether ``found`` has had a server since `resolvConf` is used.
     private var hasFound = false
     /// See ``LocalReading/network``. While the machine is cut off, the last network whose servers it has reached: that
@@ -109,8 +114,7 @@ final class LocalServers: @unchecked Sendable {
     /// This machine's addresses or routes have changed: other servers may be its own, or may be for all names.
     func networkChanged() {
         networkChangedAt = Clock.now()
-        guard let settings, !Self.resolvers(settings).isEmpty else { return }
-        follow(settings)
+        if let settings { follow(settings) }
         // A hosts file that is being read must not be lost with that reading.
         read(isReading ? [.resolvers, .hosts] : .resolvers)
     }
@@ -145,7 +149,7 @@ final class LocalServers: @unchecked Sendable {
     /// Reads and compares the files on another thread: they may have a million names.
     /// - Parameter known: Nothing is read if the files are unchanged since this reading.
     private func read(_ parts: LocalReading.Parts = [.resolvers, .hosts], unlessStill known: LocalReading? = nil) {
-        guard let settings, !watched.isEmpty else { return }
+        guard let settings, !watched.isEmpty || known == nil else { return }
         turn += 1
         isReading = true
         let (turn, listening, hosts) = (turn, listening, hosts)
@@ -168,7 +172,7 @@ final class LocalServers: @unchecked Sendable {
     ///   - union: The hosts with the former ones that they lack, if a file of theirs may be half-written.
     ///   - areSameHosts: Whether the hosts in effect are the union, or without it those of the reading.
     private func take(_ reading: LocalReading, _ union: HostsTable?, areSameHosts: Bool) {
-        let before = (found, network)
+        let (before, serversBefore) = ((found, network), servers)
         /// Begins or continues a lack; nil if it is over.
         func lack(_ former: FileLack?, of paths: [String]) -> FileLack? {
             let now = Clock.now()
@@ -177,8 +181,9 @@ final class LocalServers: @unchecked Sendable {
         }
         serversLack = goneSource(reading).flatMap { lack(serversLack, of: [$0]) }
         if serversLack == nil { take(resolvers: reading) }
-        if found != before.0 { reportResolvers() }
-        if (found, network) != before { serversChanged() }
+        let areOtherServers = servers != serversBefore
+        if areOtherServers { reportResolvers() }
+        if areOtherServers || (found, network) != before { serversChanged() }
         if let read = reading.hosts {
             hostsLack = union == nil ? nil : lack(hostsLack, of: settings?.fallback.hosts ?? [])
             let kept = hostsLack == nil ? nil : union

@@ -55,6 +55,7 @@ extension Forwarder {
             admission.failures.removeAll()
             // The results of trials belong to the former network.
             for id in ranks.forgetAll() { act(.trial(.end(TrialID(id)))) }
+            store.networkChanged(at: now, &desk.actions)
             preResolveAgain(at: now)
         case .otherNetwork(let network): if network != policy.network { obey { $0.network = network } }
         case .sharedCache(let settings):

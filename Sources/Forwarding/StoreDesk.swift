@@ -290,6 +290,8 @@ struct StoreDesk {
         abandonReadsIfAway(at: now, &actions)
     }
 
+    mutating func networkChanged(at now: Tick, _ actions: inout [Action]) { health.networkChanged(at: now, &actions) }
+
     /// Ends the reads of a store that is given up: no reply will come.
     private mutating func abandonReadsIfAway(at now: Tick, _ actions: inout [Action]) {
         guard !isOn, reads.count > 0 else { return }

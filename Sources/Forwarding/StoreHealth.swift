@@ -88,6 +88,12 @@ struct StoreHealth {
         isAbsenceReported = true
     }
 
+    /// A store that is away may be reachable in the present network.
+    mutating func networkChanged(at now: Tick, _ actions: inout [Action]) {
+        pause = 0
+        if state == .away { dial(at: now, &actions) }
+    }
+
     mutating func answered() { failuresInARow = 0 }
 
     mutating func failed(_ why: String, at now: Tick, _ actions: inout [Action]) {

@@ -61,7 +61,7 @@ final class Network {
     /// Addresses and routes have changed: no data under way arrives any more.
     func change(isUp: Bool) {
         judge.lastRouteChange = kernel.now
-        if !self.isUp { lostIPv6Until = kernel.now }
+        if !self.isUp { (lostIPv4Until, lostIPv6Until) = (kernel.now, kernel.now) }
         self.isUp = isUp
         for case let link? in links.map(\.link) { link.isDead = true }
         for socket in kernel.all(NetlinkSocket.self) { socket.isOverrun = true }

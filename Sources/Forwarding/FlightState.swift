@@ -285,9 +285,10 @@ extension Flight {
     /// Whether the name has records of other types at an earlier group, so that no group's NXDOMAIN is given for it.
     func hasName(before step: Int) -> Bool { has(.noData, in: 0..<step) }
 
-    /// Whether the group with this origin, of an earlier step, has no record of the name.
+    /// Whether the group with this origin, of an earlier step, has no record of the name. After a restart the origin is
+    /// unknown, and any such group counts.
     func isWithoutRecord(_ origin: UInt16, before step: Int) -> Bool {
-        (0..<step).contains { steps[$0] == .noRecord && route[$0].group.origin == origin }
+        (0..<step).contains { steps[$0] == .noRecord && (origin == 0 || route[$0].group.origin == origin) }
     }
 
     /// The step that an answer leads to; nil if the answer leads to no other group, as an account's: the account has

@@ -106,7 +106,8 @@ extension Explained {
     private func text(_ stored: Explanation.Stored) -> String {
         switch stored {
         case .nothing: return "nothing"
-        case .outOfTime: return "an answer whose time is over, or by a clock that is wrong; it is not given"
+        case .outOfTime:
+            return "an answer whose time is over, earlier than this daemon's own, or by a wrong clock; it is not given"
         case .unknown(let why): return "not known: \(why)"
         case .entry(.noRecord, let elapsed, _): return "no record; written \(elapsed) s ago"
         case .entry(.answer(let answer), let elapsed, let isFresh):

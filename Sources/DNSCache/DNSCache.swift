@@ -107,8 +107,13 @@ public final class DNSCache: @unchecked Sendable {
 
     /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL: the answer
     /// stored for this audience, or an answer got with DO, without its signatures. No state changes.
-    public func find(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
-        withSegment(of: name, type) { $0.held(hash: $1, name, type: type, audience: audience, at: now) }
+    /// - Parameter isAnyAge: Whether an answer that has expired longer ago is meant, too.
+    public func find(
+        _ name: Name, type: RecordType, for audience: Audience, at now: UInt32, isAnyAge: Bool = false
+    ) -> Held? {
+        withSegment(of: name, type) {
+            $0.held(hash: $1, name, type: type, audience: audience, at: now, isAnyAge: isAnyAge)
+        }
     }
 
     /// The result of ``find(_:type:for:at:)``, for a client that gets it if it is fresh: the answer counts as asked

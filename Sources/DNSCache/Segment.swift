@@ -113,13 +113,13 @@ struct Segment: ~Copyable {
     /// its own answer or the other one, expired. NXDOMAIN is not lent: clients that do not validate get another answer
     /// for a name of which the daemon has an account's addresses, or which the hosts file has.
     mutating func held(
-        hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
+        hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32, isAnyAge: Bool = false
     ) -> DNSCache.Held? {
         let clients = Entry.Flags(asking: audience)
-        let own = held(at: offset(hash: hash, name, type: type) { $0.serves(clients) }, at: now)
+        let own = held(at: offset(hash: hash, name, type: type) { $0.serves(clients) }, at: now, isAnyAge)
         guard !(own?.isFresh ?? false), let lender = clients.lender else { return own }
         let offset = offset(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
-        guard let offset, var lent = held(at: offset, at: now), lent.isFresh || own == nil,
+        guard let offset, var lent = held(at: offset, at: now, isAnyAge), lent.isFresh || own == nil,
             lent.answer.head.responseCode != .nxDomain, let answer = lent.answer.withoutSignatures(type),
             case .those(dnssecOK: true, let checkingDisabled) = lent.audience,
             case let borrower = Audience.those(dnssecOK: false, checkingDisabled: checkingDisabled),
@@ -130,10 +130,10 @@ struct Segment: ~Copyable {
         return lent
     }
 
-    private func held(at offset: Int?, at now: UInt32) -> DNSCache.Held? {
+    private func held(at offset: Int?, at now: UInt32, _ isAnyAge: Bool) -> DNSCache.Held? {
         guard let offset else { return nil }
         let entry = ring.entry(at: offset)
-        guard isUsable(entry, at: now) else { return nil }
+        guard isAnyAge || isUsable(entry, at: now) else { return nil }
         let body = unsafe Array(ring.body(at: offset, length: Int(entry.bodyLength)))
         return DNSCache.Held(
             answer: Answer(head: entry.head, body: body, keep: entry.keep, isCacheable: true),

@@ -309,7 +309,7 @@ extension Explanation {
         case nothing
         /// The group's answer, `elapsed` seconds old. An expired answer is given only when no server answers.
         case entry(SharedContent, elapsed: UInt32, isFresh: Bool)
-        /// An entry that is not given: it has expired, or is in the future.
+        /// An entry that is not given: it has expired, is in the future, or is earlier than the daemon's own answer.
         case outOfTime
         /// Why the entry is unknown.
         case unknown(String)
@@ -333,7 +333,8 @@ extension Forwarder {
             if case .answer(let answer) = content { content = .answer(withoutMapped(answer, to: key)) }
             // A clock learns from the entries that it judges; here only a copy of the clock learns.
             var clock = store.clock
-            switch clock.worth(entry, isStaleCopy: isStaleCopy, settings, wall: looks.wall, at: now) {
+            let known = storedAt(key, by: part.group.id, at: now)
+            switch clock.worth(entry, isStaleCopy: isStaleCopy, settings, after: known, wall: looks.wall, at: now) {
             case .fresh(let elapsed, _) where content.isUsable(after: elapsed, isOfAccount: true):
                 part.stored = .entry(content, elapsed: elapsed, isFresh: true)
             case .stale(let elapsed): part.stored = .entry(content, elapsed: elapsed, isFresh: false)

@@ -14,16 +14,12 @@ extension Forwarder {
         }
         if store.isOn, flight.isCurrent, !flight.isBinding, desk.rules[group].isShared {
             let isAccount = desk.rules[group].carriesAddresses
-            let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
-            // Made AAAA records are as old as their making.
-            let isMade = known?.answer.addresses.contains(where: policy.isTranslated) ?? false
-            let isOfGroup = known?.isStandIn == false && known?.origin == group.origin && !isMade
             let subject = StoreSubject(
                 flight: flight.id, step: step, key: key, bases: flight.bases,
                 question: sharedQuestion(group, key.name.name, key.type, for: key.audience), isAccount: isAccount,
                 standsIn: flight.standsIn(step, desk.rules),
                 endsThatLeadOn: flight.endsThatLeadOn(from: step, desk.rules),
-                known: isOfGroup ? known.map { Int(now.seconds) - Int($0.elapsed) } : nil)
+                known: storedAt(key, by: group, at: now))
             if store.look(for: subject, isWanted: flight.isWanted, at: now, &desk.actions) { return }
         }
         askGroup(flight, step, at: now)
@@ -38,6 +34,19 @@ extension Forwarder {
             group: group, name: name, type: type, audience: isAccount ? .everyone : audience,
             families: isAccount ? families ?? policy.families(of: group) : [],
             refusesPrivate: policy.refusesPrivate(name))
+    }
+
+    /// When a group's answer in the cache was stored, even if it may no longer be given; in seconds of ``Tick``, nil if
+    /// there is none. After a restart its group is unknown, and may be this one.
+    func storedAt(_ key: Flight.Key, by group: GroupID, at now: Tick) -> Int? {
+        guard
+            let known = cache.find(
+                key.name.name, type: key.type, for: key.audience, at: now.seconds, isAnyAge: true),
+            !known.isStandIn, known.origin == 0 || known.origin == group.origin,
+            // Made AAAA records are as old as their making.
+            !known.answer.addresses.contains(where: policy.isTranslated)
+        else { return nil }
+        return Int(now.seconds) - Int(known.elapsed)
     }
 
     // MARK: Replies of the store

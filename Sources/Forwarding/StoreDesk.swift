@@ -175,7 +175,8 @@ struct StoreDesk {
     ) {
         var (content, worth) = (SharedContent.noRecord, StoreClock.Worth.nothing)
         if case .entry(let entry, let isStaleCopy) = finding, let settings {
-            worth = clock.worth(entry, isStaleCopy: isStaleCopy, settings, wall: wall, at: now)
+            worth = clock.worth(
+                entry, isStaleCopy: isStaleCopy, settings, after: read.subject.known, wall: wall, at: now)
             content = entry.content.clampedToOwnTTL(maxTTL)
         }
         if worth == .ahead {
@@ -187,12 +188,8 @@ struct StoreDesk {
         counters.reads += 1
         pace.add(now.nanoseconds &- read.sent.nanoseconds, worth.isFresh)
         if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
-        var isEarlier = false
-        if case .fresh(let elapsed, _) = worth, let known = read.subject.known {
-            isEarlier = Int(now.seconds) - Int(elapsed) + Int(StoreClock.tolerance) < known
-        }
-        if worth.isFresh, !isEarlier { counters.hits += 1 }
-        guard !read.isOutdated, !isEarlier else { return storeHasNothing(read, at: now, &actions) }
+        if worth.isFresh { counters.hits += 1 }
+        guard !read.isOutdated else { return storeHasNothing(read, at: now, &actions) }
         let flight = flights[read.subject.flight]
         // A refresh takes the lease for an entry that is due, just as for an absent entry.
         let isRefresh = flight?.isWanted == false && read.groupAskedAt != nil
@@ -327,8 +324,8 @@ struct StoreSubject {
     var standsIn = false
     /// See ``Flight/endsThatLeadOn(from:_:)``.
     var endsThatLeadOn: StepEnds = []
-    /// When the group's answer in the cache was stored, in seconds of ``Tick``; nil if there is none. No earlier answer
-    /// of the store replaces it: the store may have missed this one.
+    /// See ``Forwarder/storedAt(_:by:at:)``. No earlier answer of the store replaces this answer, which the store may
+    /// have missed.
     var known: Int?
 }
 

@@ -138,7 +138,7 @@ struct StoreClock {
         case fresh(elapsed: UInt32, isDue: Bool)
         /// Written `elapsed` seconds ago; given only if no server answers.
         case stale(elapsed: UInt32)
-        /// The entry's time is over.
+        /// The entry's time is over, or the group has given a later answer.
         case nothing
         /// The entry is in the future: the writer's clock or this machine's clock is wrong.
         case ahead
@@ -146,9 +146,12 @@ struct StoreClock {
         var isFresh: Bool { if case .fresh = self { true } else { false } }
     }
 
-    /// - Parameter wall: The time, in seconds since 1970.
+    /// - Parameters:
+    ///   - known: When the cache got the group's latest answer, in seconds of ``Tick``; nil if it has none.
+    ///   - wall: The time, in seconds since 1970.
     mutating func worth(
-        _ entry: SharedEntry, isStaleCopy: Bool, _ settings: SharedSettings, wall: UInt64, at now: Tick
+        _ entry: SharedEntry, isStaleCopy: Bool, _ settings: SharedSettings, after known: Int? = nil, wall: UInt64,
+        at now: Tick
     ) -> Worth {
         guard entry.stored <= wall + Self.tolerance else {
             let ahead = max(lead(wall, now), min(entry.stored - wall, UInt64(StoreDesk.mostStale)))
@@ -162,7 +165,8 @@ struct StoreClock {
             let elapsed = max(age, lifetime)
             return elapsed < lifetime + UInt64(settings.staleSeconds) ? .stale(elapsed: UInt32(elapsed)) : .nothing
         }
-        guard age < lifetime else { return .nothing }
+        let latest = Int(now.seconds) - Int(age) + Int(Self.tolerance)
+        guard age < lifetime, latest >= known ?? latest else { return .nothing }
         let share = settings.prefetchAt == 0 ? 75 : settings.prefetchAt
         return .fresh(elapsed: UInt32(age), isDue: age * 100 >= lifetime * UInt64(share))
     }

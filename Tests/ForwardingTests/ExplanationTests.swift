@@ -202,6 +202,25 @@ import Testing
         }
     }
 
+    @Test func whatTheSharedCacheHasFromBeforeTheDaemonsOwnAnswerIsNotGiven() throws {
+        var upstreams = TestUpstreams()
+        upstreams.isShared = true
+        var forwarder = made(upstreams)
+        for (id, query) in ask(&forwarder, at: Self.now) { forwarder.settle(id, .success(query), at: Self.now) }
+        forwarder.change(.sharedCache(SharedSettings(staleSeconds: 3600, prefetchAt: 0)), at: Self.now)
+        forwarder.handle(.connected, wall: 0, at: Self.now)
+        let later = Self.now.advanced(milliseconds: 61_000)
+        let question = try #require(forwarder.explain(name, .a, at: later).parts.first?.sharedQuestion)
+        let answer = Answer.addresses(name, type: .a, [.v4(192, 0, 2, 77)], ttl: 600)
+        // The daemon's own answer is from 1000.
+        let expected: [(stored: UInt64, Explanation.Fate)] = [(990, .asked(0)), (1000, .stored(0))]
+        for (stored, fate) in expected {
+            let entry = SharedEntry(.answer(answer), stored: stored, lifetime: 600)
+            let looks = StoreLooks([question: .found(.entry(entry, isStaleCopy: false))], wall: 1061)
+            #expect(forwarder.explain(name, .a, looks, at: later).fate == fate)
+        }
+    }
+
     @Test func whatTheSharedCacheHasIsJudgedByThePrefixOfThisNetwork() throws {
         var upstreams = TestUpstreams()
         (upstreams.hasService, upstreams.isShared) = (false, true)

@@ -155,7 +155,9 @@ struct StoreDesk {
             say(.leaseLost, to: read)
         case .failed(let id?, let why):
             replied(at: now)
-            if let read = reads.remove(id.id) { failed(read, why, at: now, &actions) }
+            guard let read = reads.remove(id.id) else { break }
+            // A store that takes no more entries refuses each claim, and is still read.
+            if read.isClaim { storeHasNothing(read, at: now, &actions) } else { failed(read, why, at: now, &actions) }
         case .failed(nil, let why): failed(nil, why, at: now, &actions)
         case .written:
             counters.writes += 1
@@ -226,7 +228,8 @@ struct StoreDesk {
         silentSince = owed > 0 ? now : nil
     }
 
-    /// Handles a failed read, claim or read of the generation. A reply that is late is still owed.
+    /// Handles a failed read, a claim without a reply, or a failed read of the generation. A reply that is late is still
+    /// owed.
     private mutating func failed(_ read: StoreRead?, _ why: String, at now: Tick, _ actions: inout [Action]) {
         if isOn { health.failed(why, at: now, &actions) }
         if let read { endUnanswered(read, at: now, &actions) }

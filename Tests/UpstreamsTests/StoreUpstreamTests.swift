@@ -356,6 +356,23 @@ import Transport
         world.end()
     }
 
+    /// Another daemon has begun a generation that this daemon has not read when a name is deleted.
+    @Test(arguments: [false, true]) func aDeletionOfAFormerGenerationForgetsAll(isDeleted: Bool) throws {
+        let store = try Store(answered: .max)
+        let world = try World(store, keys: [1])
+        world.perform([.dial])
+        #expect(world.told.next() == .connected)
+        let seal = StoreSeal(try FleetSeal(secret: [UInt8](repeating: 1, count: 32)), [:])
+        let key = seal.generationKey
+        store.values[String(decoding: key.text, as: UTF8.self)] = try seal.value(generation: 3, as: key)
+        if isDeleted { world.perform([.delete([Self.question(1)])]) }
+        // The replies come in order.
+        world.perform([.lookForGeneration, .read(SharedReadID(standalone: 1), Self.question(2))])
+        #expect(world.told.next() == .found(SharedReadID(standalone: 1), .nothing))
+        #expect(world.generations() == [isDeleted ? 4 : 3])
+        world.end()
+    }
+
     /// A restart forgets which entries are still to be deleted, so all are forgotten then; once they are deleted, none.
     @Test func aDeletionThatTheStoreHasNotConfirmedOutlivesARestart() throws {
         let kept = Kept()

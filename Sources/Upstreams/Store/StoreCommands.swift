@@ -98,6 +98,7 @@ extension StoreUpstream {
         writes.removeAll { keys.contains($0.key) }
         // It is better to forget all entries than to leave out an entry that is to be deleted.
         guard pendingDeletes.count + keys.count <= Self.maximumDeletions else { return beginGeneration() }
+        hasFlushed = true
         for key in keys {
             forgotten.add(key, at: wall)
             delete(key)
@@ -201,8 +202,8 @@ extension StoreUpstream {
             return
         case .done, .nothing: break
         }
-        // The keys that were to be deleted while the store was away are of the generation that was known then.
-        let areKeysOutdated = !isReady && !pendingDeletes.isEmpty && known > seal.generation
+        // Keys that were deleted since the last look, or wait to be, are of the generation that was known then.
+        let areKeysOutdated = (hasFlushed || !pendingDeletes.isEmpty) && known > seal.generation
         seal.generation = max(isGenerationDue || areKeysOutdated ? known &+ 1 : known, seal.generation)
         if seal.generation > known, room > 0,
             let value = try? seal.value(generation: seal.generation, as: key)
@@ -212,7 +213,7 @@ extension StoreUpstream {
         }
         guard isLast else { return }
         keepGenerations()
-        isGenerationDue = false
+        (isGenerationDue, hasFlushed) = (false, false)
         guard !isReady else { return }
         isReady = true
         handle(.connected)

@@ -35,6 +35,8 @@ package final class StoreUpstream: Sender {
     var deletions: [[UInt8]] = []
     var deletionsUnderWay = 0
     var forgotten = ForgottenKeys()
+    /// Whether names were flushed since the generation was last read.
+    var hasFlushed = false
     /// Whether to begin a generation when the present one is known.
     var isGenerationDue = false
 
@@ -133,7 +135,7 @@ package final class StoreUpstream: Sender {
     /// Takes over from a former upstream what is still to be deleted: the store may be the same.
     package func takeOver(_ former: StoreUpstream) {
         (pendingDeletes, forgotten) = (former.pendingDeletes, former.forgotten)
-        isGenerationDue = former.isGenerationDue
+        (isGenerationDue, hasFlushed) = (former.isGenerationDue, former.hasFlushed)
     }
 
     package func close() {

@@ -40,7 +40,8 @@ import Transport
         /// - Parameters:
         ///   - answered: The number of commands that are answered at once.
         ///   - greeting: Sent to a new client before the connection is closed; nil: commands are answered.
-        init(answered: Int, greeting: String? = nil) throws {
+        ///   - toSet: The reply to a SET.
+        init(answered: Int, greeting: String? = nil, toSet: String = "+OK") throws {
             let (descriptor, endpoint) = try listeningSocket()
             (listener, self.endpoint) = (ServerSocket(descriptor), endpoint)
             Thread.detachNewThread { [commands, goOn, values, listener] in
@@ -62,7 +63,8 @@ import Transport
                         if count - 1 == answered, !goOn.wait() { return }
                         commands.append(words[0])
                         let value = values[words[1]].map { Array("$\($0.count)\r\n".utf8) + $0 + [13, 10] }
-                        let reply = words[0] == "GET" ? value ?? Array("$-1\r\n".utf8) : Array("+OK\r\n".utf8)
+                        let other = Array((words[0] == "SET" ? toSet : "+OK").utf8) + [13, 10]
+                        let reply = words[0] == "GET" ? value ?? Array("$-1\r\n".utf8) : other
                         send(client, reply, reply.count, Int32(MSG_NOSIGNAL))
                     }
                 }
@@ -353,6 +355,20 @@ import Transport
         world.perform([.dial])
         #expect(world.told.next() == .connected)
         #expect(world.generations() == [isDeleted ? 4 : 3])
+        world.end()
+    }
+
+    /// The other daemons of the fleet do not learn of the generation.
+    @Test func aGenerationThatTheStoreDoesNotTakeIsReported() throws {
+        let store = try Store(answered: .max, toSet: "-OOM command not allowed")
+        let world = try World(store, keys: [1])
+        world.store = store
+        world.perform([.dial])
+        #expect(world.told.next() == .connected)
+        for _ in 0..<2 {
+            world.perform([.beginGeneration])
+            #expect(world.told.next() == .writeFailed("its memory is full (OOM)"))
+        }
         world.end()
     }
 

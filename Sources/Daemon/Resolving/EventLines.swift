@@ -82,7 +82,7 @@ extension Report {
         case .sharedCacheTakesNothing(let why):
             say(
                 .warning, .sharedCacheTakesNothing, about: Self.store,
-                "shared cache: it takes no answers, so other daemons look up again what this one knows: \(why)",
+                "shared cache: it takes no answers, so other daemons look up again what this one knows, and miss flush --all: \(why)",
                 ["reason": why])
         case .sharedCacheTakesAgain:
             say(.notice, .sharedCacheTakesAgain, about: Self.store, "shared cache: it takes answers again")

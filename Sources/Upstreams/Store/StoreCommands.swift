@@ -128,6 +128,8 @@ extension StoreUpstream {
         case .authentication:
             if case .error(let error) = reply { lost(error.text) }
         case .anyReply: break
+        // It is written again after the next look. Until then, other daemons believe what was to be forgotten.
+        case .newGeneration: if case .error(let error) = reply { handle(.writeFailed(error.text)) }
         case .generation(let index): generation(reply, of: seals[index], isLast: index == seals.count - 1)
         case .read(let read, let lookup): replied(reply, to: read, lookup)
         case .lease(let id):
@@ -208,7 +210,7 @@ extension StoreUpstream {
         if seal.generation > known, room > 0,
             let value = try? seal.value(generation: seal.generation, as: key)
         {
-            open(command("SET".utf8, key.text, value, "EX".utf8, "\(Self.generationTime)".utf8), .anyReply)
+            open(command("SET".utf8, key.text, value, "EX".utf8, "\(Self.generationTime)".utf8), .newGeneration)
             outbox.add(self)
         }
         guard isLast else { return }

@@ -71,6 +71,7 @@ package final class StoreUpstream: Sender {
         /// Nothing follows from its reply.
         case anyReply
         case generation(seal: Int)
+        case newGeneration
         case read(Read, Lookup)
         case lease(SharedReadID)
         case write(octets: Int)

@@ -166,7 +166,6 @@ extension Forwarder {
         desk.forgetNamesWithoutRecord {
             !policy.trusts($0, as: before) || policy.families(of: $0) != before.families(of: $0)
         }
-        desk.each { $0.noRecordBudget.removeAll() }
         withdrawBarred(at: now)
     }
 

@@ -78,6 +78,7 @@ struct GroupState {
     /// Resets the servers' states and forgets their results, for instance since the account has changed.
     mutating func beginAfresh() {
         namesWithoutRecord.removeAll()
+        noRecordBudget.removeAll()
         choice.renew()
     }
 

@@ -52,6 +52,18 @@ import Testing
         #expect(seal.key(.fresh, of: unknown) == nil)
     }
 
+    @Test func oneLookupOfAnAccountHasOneLease() throws {
+        let seal = try Self.seal()
+        for (families, count) in [(Families.both, 1), ([], 2)] {
+            let leases = [RecordType.a, .aaaa].map { type in
+                var question = Self.question
+                (question.type, question.families) = (type, families)
+                return seal.key(.lease, of: question)!.text
+            }
+            #expect(Set(leases).count == count)
+        }
+    }
+
     @Test(arguments: [
         SharedContent.noRecord, .answer(Self.answer), .answer(.nxDomain(Self.name, type: .a, negativeTTL: 30)),
     ])

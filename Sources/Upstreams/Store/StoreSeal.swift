@@ -48,7 +48,9 @@ package final class StoreSeal {
         octets.append(UInt64(identity.count), octets: 4)
         octets += identity
         octets.append(question.traits)
-        octets.append(UInt64(question.type.rawValue), octets: 2)
+        // A lookup at an account brings both families, so they have one lease.
+        let isOfBoth = purpose == .lease && !question.families.isEmpty
+        octets.append(isOfBoth ? 0 : UInt64(question.type.rawValue), octets: 2)
         octets.append(UInt64(RecordClass.in.rawValue), octets: 2)
         octets += question.name.wire
         return Key(name: seal.name(of: octets))

@@ -145,7 +145,9 @@ extension Flight {
             exhausted(step, end, trouble, because, rules, at: now, &orders)
         case .staleFound:
             guard case .open(let isWanted, nil, let answerBy) = phase else { break }
-            let staleAt = now.advanced(milliseconds: rules.timing.staleWithin)
+            // Both times are counted from the question.
+            let sooner = UInt64(rules.timing.answerWithin - rules.timing.staleWithin) * 1_000_000
+            let staleAt = Tick(nanoseconds: answerBy.nanoseconds - sooner)
             phase = .open(isWanted: isWanted, staleAt: staleAt, answerBy: answerBy)
             orders.schedules = true
         case .dropped(let step):

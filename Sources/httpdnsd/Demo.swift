@@ -48,7 +48,7 @@ struct Demo: ParsableCommand {
             defer { log.flush() }
             let daemon = try Daemon(settings, origins, log: log.logger(settings.log.level))
             try daemon.start()
-            say(service, folder, endpoints)
+            try say(service, folder, endpoints)
             let mend: (() -> Void)? =
                 fail
                 ? {
@@ -68,7 +68,7 @@ struct Demo: ParsableCommand {
         } ?? all[0]
     }
 
-    private func say(_ service: DemoService, _ folder: DemoFolder, _ endpoints: DemoFolder.Endpoints) {
+    private func say(_ service: DemoService, _ folder: DemoFolder, _ endpoints: DemoFolder.Endpoints) throws {
         let (dig, page) = ("dig @\(endpoints.listen[0].address) -p \(endpoints.listen[0].port)", endpoints.page)
         func kdig(_ endpoint: Endpoint) -> String { "kdig @\(endpoint.address) -p \(endpoint.port)" }
         let (tls, https, path) = (service.dnsOverTLS, service.dnsOverHTTPS, DemoService.dnsOverHTTPSPath)
@@ -76,6 +76,8 @@ struct Demo: ParsableCommand {
         // A program that is not installed is not in the shell's PATH.
         let installed = program.lastIndex(of: "/").map { "    PATH=\(program[..<$0]):$PATH\n" } ?? ""
         let file = folder.configuration
+        // Without a file, the commands ask another daemon if one runs, such as the service.
+        let option = try ControlOptions.parse([]).find(saysMistake: false).path == folder.socket ? "" : " -c \(file)"
         StandardOutput.write(
             """
             An HTTPDNS service runs on \(service.https), as Tencent Cloud has one.
@@ -91,10 +93,10 @@ struct Demo: ParsableCommand {
                 \(dig) example.com MX          # this machine's resolver
 
             See what it does:
-            \(installed)    httpdnsd status
-                httpdnsd explain example.com
-                httpdnsd watch                 # and ask again; Ctrl-C ends it
-                httpdnsd flush example.com
+            \(installed)    httpdnsd status\(option)
+                httpdnsd explain\(option) example.com
+                httpdnsd watch\(option)                 # and ask again; Ctrl-C ends it
+                httpdnsd flush\(option) example.com
                 curl http://\(page)/metrics
 
             Its account is in a configuration of its own:

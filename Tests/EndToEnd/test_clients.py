@@ -81,13 +81,13 @@ def machine_resolver():
 def demo(binary, tmp_path):
     """Starts `httpdnsd demo` and returns the file of its output."""
     started = []
-    variables = {"XDG_RUNTIME_DIR": tempfile.mkdtemp(prefix="d-", dir="/tmp")}
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="d-", dir="/tmp"))
 
     def start(*arguments, port=5300):
         log = tmp_path / "demo.log"
         with log.open("w") as file:
             process = subprocess.Popen([binary, "demo", *arguments], stdin=subprocess.DEVNULL, stdout=file,
-                                                 stderr=file, env=processes.environment(variables))
+                                                 stderr=file, env=Typing(folder).environment)
         started.append(process)
 
         def answers():
@@ -99,7 +99,7 @@ def demo(binary, tmp_path):
         eventually(answers, "the demo answers")
         return log
 
-    start.folder = pathlib.Path(variables["XDG_RUNTIME_DIR"])
+    start.folder = folder
     start.processes = started
     yield start
     for process in started:
@@ -149,7 +149,7 @@ def test_everything_the_demo_prints_is_typed(demo, machine_resolver, unbound):
 
 
 def test_two_demos(demo, machine_resolver):
-    """A second demo uses other ports where the usual ones are taken, and another folder."""
+    """A second demo uses other ports where the usual ones are taken, and another folder; its commands name its file."""
     machine_resolver("nameserver 127.0.0.2\n")
     first = demo().read_text()
     second = demo(port=5301).read_text()
@@ -159,6 +159,12 @@ def test_two_demos(demo, machine_resolver):
     file = re.search(r"check -c (\S+)", second).group(1)
     assert file.endswith("/httpdnsd-demo-2/httpdnsd.toml") and "127.0.0.1:5301" in pathlib.Path(file).read_text()
     assert pathlib.Path(file).stat().st_mode & 0o777 == 0o600
+    person = Typing(demo.folder)
+    person(re.search(r"PATH=\S+", second).group())
+    for text, option in ((first, ""), (second, f" -c {file}")):
+        for command in ("status", "explain", "watch", "flush"):
+            assert re.search(rf"^ +httpdnsd {command}{option}(  | example|$)", text, re.MULTILINE), (command, text)
+    assert "127.0.0.1:5343" in person("httpdnsd status") and "127.0.0.1:5343" not in person(f"httpdnsd status -c {file}")
 
 
 def test_a_demo_whose_service_fails(demo, machine_resolver, unbound):

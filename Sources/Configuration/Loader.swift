@@ -1,6 +1,9 @@
 import Base
 
 extension Settings {
+    /// The configuration file if no other is given.
+    public static let standardFile = "/etc/httpdnsd/httpdnsd.toml"
+
     /// Reads the configuration and records the origin of each value. The environment overrides the file; the file
     /// overrides the defaults.
     ///

@@ -21,6 +21,8 @@ extension Settings {
 
         /// The file's name in errors.
         let fileName: String
+        /// The option with which commands read this file, after a space; empty for the standard file.
+        public var fileOption: String { fileName == Settings.standardFile ? "" : " -c \(fileName)" }
         /// Origins by the key's path; a missing key has its default.
         var keys: [String: Origin] = [:]
         /// The lines of the sections in the file; groups as `upstreams.NAME`.

@@ -21,6 +21,8 @@ package struct Observation: Sendable {
     package var leftOut: [String: [LeftOutServer]] = [:]
     /// Lasting differences from the settings; a sentence each, without an end.
     package var remarks: [String] = []
+    /// The option with which commands read the daemon's configuration, ` -c FILE`; empty for the standard file.
+    package var fileOption = ""
     /// The certificate for clients; nil: there is no certificate.
     package var certificate: ShownCertificate?
     /// How IPv4 servers are reached.

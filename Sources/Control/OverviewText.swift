@@ -124,8 +124,9 @@ extension Overview {
         }
         if lacksFallback { advice.append("Name a server in fallback.servers.") }
         let failing = groups.filter(isTroubled)
-        let others = failing.filter(\.isOwn).map { "httpdnsd probe --group \($0.name)" }
-        let commands = (failing.count > others.count ? ["httpdnsd probe"] : []) + others
+        let probe = "httpdnsd probe\(self.fileOption)"
+        let others = failing.filter(\.isOwn).map { "\(probe) --group \($0.name)" }
+        let commands = (failing.count > others.count ? [probe] : []) + others
         if let first = commands.first {
             advice.append("To see at which step it fails: \(commands.count > 1 ? "\(first), and so on" : first)")
         }

@@ -118,7 +118,7 @@ public final class Daemon: @unchecked Sendable {
         let missing = sockets.missing(settings.listen)
         let observer = Observer(
             settings, forwarderLoop, streams, datagrams, cache, certificates, cacheFile, remarks: missing,
-            logLinesLost: logLinesLost)
+            fileOption: origins?.fileOption ?? "", logLinesLost: logLinesLost)
         control = try StartFailure.ofSystem { [cacheFile, streams, datagrams] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }

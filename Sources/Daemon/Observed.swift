@@ -11,7 +11,7 @@ extension Observer {
     convenience init(
         _ settings: Settings, _ forwarderLoop: ForwarderLoop, _ streams: [StreamServer],
         _ datagrams: [DatagramListener], _ cache: DNSCache, _ certificates: CertificateFiles, _ cacheFile: CacheFile?,
-        remarks: [String], logLinesLost: @escaping @Sendable () -> UInt64
+        remarks: [String], fileOption: String, logLinesLost: @escaping @Sendable () -> UInt64
     ) {
         self.init(
             settings,
@@ -21,6 +21,7 @@ extension Observer {
                     let isEncrypted = streams.contains { $0.tally.transport.isEncrypted }
                     observation.remarks =
                         remarks + [cacheFile?.trouble, isEncrypted ? certificates.trouble : nil].compactMap(\.self)
+                    observation.fileOption = fileOption
                     observation.certificate = isEncrypted ? certificates.current?.shown : nil
                     observation.isOpen = forwarderLoop.isOpen
                     forwarderLoop.look { observation.add($0, $1) }

@@ -12,7 +12,6 @@ struct ConfigurationOptions: ParsableArguments {
         help: ArgumentHelp("The configuration file.", valueName: "file"), completion: .file())
     var file: String?
 
-    static let defaultFile = "/etc/httpdnsd/httpdnsd.toml"
     private static let fileLimit = 1 << 20
     private static let secretLimit = 64 * 1024
 
@@ -33,7 +32,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// The files of secrets that have changed since systemd passed copies to the service, which reads only the copies.
     /// Empty if this user may not compare the files with the copies, and for the file of another daemon than the service.
     var secretsNotInUse: [String] {
-        guard path == Self.defaultFile else { return [] }
+        guard path == Settings.standardFile else { return [] }
         let usual = "/run/credentials/httpdnsd.service"
         // systemd hides that folder from an ExecReload; the daemon itself sees the folder.
         let folders = [usual] + (Environment.variables["MAINPID"].map { ["/proc/\($0)/root\(usual)"] } ?? [])
@@ -64,11 +63,12 @@ struct ConfigurationOptions: ParsableArguments {
         let (socket, mistakes) = Settings.controlSocket(
             file: path, contents: octets.map { String(decoding: $0, as: UTF8.self) }, environment: Environment.variables
         )
-        let more = mistakes.count > 1 ? "; \(mistakes.count) mistakes in all: httpdnsd check says them" : ""
+        let check = "httpdnsd check" + (file.map { " -c \($0)" } ?? "")
+        let more = mistakes.count > 1 ? "; \(mistakes.count) mistakes in all: \(check) says them" : ""
         return (socket, unread ?? mistakes.first.map { "\($0)\(more)" })
     }
 
-    var path: String { file ?? Self.defaultFile }
+    var path: String { file ?? Settings.standardFile }
 
     /// The text of the file; nil: there is no file.
     func contents(waits: Bool) throws -> String? { try octets(waits: waits).map(text) }

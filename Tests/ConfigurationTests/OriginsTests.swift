@@ -18,6 +18,14 @@ import Testing
         }
     }
 
+    @Test("commands need the option -c for every file but the standard one")
+    func option() throws {
+        #expect(try origins("").fileOption == " -c /etc/httpdnsd/test.toml")
+        let standard = try Settings.load(
+            file: Settings.standardFile, contents: nil, environment: [:], readFile: { _ in FileReading(nil) })
+        #expect(standard.origins.fileOption.isEmpty)
+    }
+
     @Test("a key that was not given is missed at its section, or else as a variable")
     func notGiven() throws {
         let text = "[log]\n\n[tls]\ncaOnly = true\n"

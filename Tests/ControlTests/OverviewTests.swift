@@ -322,6 +322,8 @@ import Testing
         #expect(lost.state == .down && !lost.isReady)
         #expect(lost.text.contains("\n\nNames do not resolve.\nHTTPDNS 119.29.29.99 fails: "))
         #expect(lost.text.contains("\nTo see at which step it fails: httpdnsd probe\n"))
+        let elsewhere = overview([bad], [deaf]) { $0.fileOption = " -c /etc/other.toml" }
+        #expect(elsewhere.text.contains("\nTo see at which step it fails: httpdnsd probe -c /etc/other.toml\n"))
     }
 
     @Test("an account that has no record of any name is no way to resolve names")

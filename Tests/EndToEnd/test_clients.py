@@ -178,6 +178,7 @@ def test_a_demo_whose_service_fails(demo, machine_resolver, unbound):
     output(*at)
     assert unbound.asked().count(("example.com", "A")) > asked, "the resolver of this machine is asked"
     eventually(lambda: "HTTPDNS fails." in person("httpdnsd status"), "it is said that it fails")
+    assert f"httpdnsd probe -c {demo.folder}/httpdnsd-demo/httpdnsd.toml\n" in person("httpdnsd status")
     demo.processes[0].send_signal(signal.SIGINT)
     eventually(lambda: "The service answers again." in log.read_text(), "it says so")
     person("httpdnsd flush --all")

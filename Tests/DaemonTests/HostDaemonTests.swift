@@ -28,6 +28,11 @@ import Testing
                 ["127.0.0.1:53"], ["127.0.0.1": .nothing("no answer"), "::1": .otherProgram], ["127.0.0.1"],
                 "the daemon must answer first: no answer; systemctl enable --now httpdnsd starts it"
             ),
+            (
+                ["[::1]:53"], ["127.0.0.1": .nothing("no answer"), "::1": .refuses], ["::1"],
+                "[::1]:53 refuses the programs of this machine: add ::1 to listen.allow, or find another program "
+                    + "there with ss -lntup"
+            ),
         ] as [([String], [String: HostDaemon.Answerer], [String], String?)])
     func found(
         _ listed: [String], _ answerers: [String: HostDaemon.Answerer], _ addresses: [String], _ failure: String?

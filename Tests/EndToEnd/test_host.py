@@ -153,6 +153,21 @@ def test_what_does_not_work_changes_nothing(host):
     assert "the daemon must answer first" in ended.stderr and host.state() == with_files
 
 
+def test_a_daemon_that_runs_is_not_to_be_started(machine, daemon):
+    """The message names `listen.allow`, or leads to the servers that fail."""
+    refusing = daemon(whole={"listen": {"allow": ["10.53.53.0/24"]}, "fallback": {"servers": [LOCAL_RESOLVER]}}, ready=False,
+                      prefix=machine.inside)
+    said = "127.0.0.1:53 refuses the programs of this machine: add 127.0.0.0/8 to listen.allow"
+    eventually(lambda: said in machine().stdout, "it is said")
+    ended = machine("enable", "--name", "dead.example.com", code=69)
+    assert said in ended.stderr and "systemctl" not in ended.stderr
+    refusing.stop()
+    daemon(whole={"fallback": {"servers": ["127.0.0.9:9"]}}, prefix=machine.inside)
+    ended = machine("enable", "--name", "dead.example.com", code=69)
+    assert "the daemon at 127.0.0.1:53 does not resolve dead.example.com: " in ended.stderr
+    assert "; httpdnsd status says more" in ended.stderr and "systemctl" not in ended.stderr
+
+
 def test_another_program_at_the_address(host, scripted_resolver):
     """Its answers are not taken for the daemon's."""
     host.daemon.stop()

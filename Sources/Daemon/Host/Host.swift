@@ -70,8 +70,10 @@ public struct Host {
     /// The words for the location of a daemon that programs do not ask, or why they could not ask it.
     private static func location(_ daemon: HostDaemon) -> String {
         guard let address = daemon.address else { return ": listen.addresses: \(withoutAddress)" }
-        guard daemon.answerer == .otherProgram, let failure = daemon.failure else { return ", which is at \(address)" }
-        return ": \(failure)"
+        switch daemon.answerer {
+        case .otherProgram, .refuses: return daemon.failure.map { ": \($0)" } ?? ""
+        case .daemon, .nothing, nil: return ", which is at \(address)"
+        }
     }
 
     /// The state if programs ask the daemon.
@@ -187,11 +189,11 @@ public struct Host {
     private func askDaemon(_ name: Name, at address: IPAddress) throws(Failed) {
         let query = try Failed.ofSystem { () throws(StartFailure) in try HostDaemon.query(address) }
         let (results, failure) = query.ask([name])
+        let who = Endpoint(address, port: HostDaemon.port)
         if let failure {
-            throw .unreachable("the daemon must answer first: \(failure); systemctl enable --now httpdnsd starts it")
+            throw .unreachable("the daemon at \(who) does not resolve \(name): \(failure); httpdnsd status says more")
         }
         if results.contains(where: \.hasAddresses) { return }
-        let who = Endpoint(address, port: HostDaemon.port)
         throw .unreachable("the daemon at \(who) has no address of \(name); give a name that has one with --name")
     }
 

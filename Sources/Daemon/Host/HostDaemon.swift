@@ -9,7 +9,9 @@ struct HostDaemon {
     enum Answerer: Sendable, Equatable {
         case daemon
         case otherProgram
-        /// No program answers, or it refuses.
+        /// REFUSED, the daemon's answer if `listen.allow` does not have this machine.
+        case refuses
+        /// No program answers.
         /// - Parameter String: The server with its failure.
         case nothing(String)
     }
@@ -44,6 +46,9 @@ struct HostDaemon {
         case .daemon?, nil: nil
         case .otherProgram?:
             "another program answers at \(Endpoint(addresses[0], port: Self.port)); ss -lntup says which"
+        case .refuses?:
+            "\(Endpoint(addresses[0], port: Self.port)) refuses the programs of this machine: add "
+                + "\(addresses[0].isIPv4 ? "127.0.0.0/8" : "::1") to listen.allow, or find another program there with ss -lntup"
         case .nothing(let reason)?:
             "the daemon must answer first: \(reason); systemctl enable --now httpdnsd starts it"
         }
@@ -82,7 +87,7 @@ struct HostDaemon {
     private static func program(_ outcome: Outcome, _ server: String) -> Answerer {
         switch outcome {
         case .answer(let answer):
-            if let refusal = answer.refusal { return .nothing("\(server): \(refusal)") }
+            if answer.head.responseCode == .refused { return .refuses }
             return answer.hasSyntheticAuthority ? .daemon : .otherProgram
         case .failed(let failure): return .nothing("\(server): \(failure.detail)")
         case .addresses: return .otherProgram

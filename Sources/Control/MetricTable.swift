@@ -206,7 +206,7 @@ extension Metric {
         one(
             "httpdnsd_config_last_reload_successful",
             "0 after a reload that found the configuration wrong: the settings of before are in effect"
-        ) { $0.reloads.lastSucceeded ? 1 : 0 },
+        ) { $0.reloads.lastFailure == nil ? 1 : 0 },
         one(
             "httpdnsd_config_last_reload_success_timestamp_seconds",
             "When the settings in effect were read, in seconds since 1970", \.reloads.lastSuccess),

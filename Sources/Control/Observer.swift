@@ -54,13 +54,13 @@ package final class Observer: Sendable {
     var isStopping: Bool { hasToStop.load(ordering: .relaxed) }
 
     /// Notes a reload.
-    /// - Parameter isApplied: Whether its settings are in effect.
-    package func reloaded(isApplied: Bool) {
+    /// - Parameter failure: Why it was refused; nil if its settings are in effect.
+    package func reloaded(failure: String?) {
         reloads.withLock {
-            $0.lastSucceeded = isApplied
-            if isApplied { $0.succeeded += 1 } else { $0.failed += 1 }
+            $0.lastFailure = failure
+            if failure == nil { $0.succeeded += 1 } else { $0.failed += 1 }
         }
-        if isApplied { settled.withLock { $0 = .now } }
+        if failure == nil { settled.withLock { $0 = .now } }
     }
 
     /// - Parameter done: Called on the forwarder's loop; never if it is stuck or has ended.

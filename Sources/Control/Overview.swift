@@ -104,7 +104,8 @@ package struct Overview: Sendable {
     var remarks: [String] {
         let clock =
             "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it."
-        return (observation.now < Version.made ? [clock] : []) + observation.remarks
+        let refused = self.reloads.lastFailure.map { ["The last reload was refused, and a restart may fail: \($0)"] }
+        return (observation.now < Version.made ? [clock] : []) + (refused ?? []) + observation.remarks
             + (observation.certificate?.remarks(at: observation.now) ?? [])
     }
 

@@ -4,8 +4,8 @@ package struct Reloads: Sendable, Equatable {
     package var succeeded: UInt64 = 0
     /// Reloads that were refused because of an error.
     package var failed: UInt64 = 0
-    /// Whether the last reload was applied; true before the first.
-    package var lastSucceeded = true
+    /// Why the last reload was refused; nil if it was applied, and before the first.
+    package var lastFailure: String?
     /// When the settings in effect were read, in seconds since 1970.
     package var lastSuccess: UInt64 = 0
 

@@ -36,7 +36,7 @@ extension Daemon {
         report.proxies(proxies.filter { !proxiesBefore.contains($0) })
         if prepared.areOtherAccounts || proxies != proxiesBefore { report.service(next) }
         if running.listen.allow != next.listen.allow { report.allowed(next.listen.allow, at: sockets) }
-        observer.reloaded(isApplied: true)
+        observer.reloaded(failure: nil)
         report.reloaded(reloading)
         return [reloading.appliedLine, reloading.restartLine].compactMap(\.self).joined(separator: "\n")
     }
@@ -45,7 +45,7 @@ extension Daemon {
     /// - Parameter line: The error and its position.
     /// - Returns: The line in the log.
     public func reloadFailed(_ line: String) -> String {
-        observer.reloaded(isApplied: false)
+        observer.reloaded(failure: line)
         return report.reloadFailed(line)
     }
 }

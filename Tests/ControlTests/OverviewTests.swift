@@ -426,6 +426,20 @@ import Testing
         #expect(!metrics.contains("httpdnsd_tcp_clients{proto=\"udp\"}"))
     }
 
+    @Test("a refused reload is a remark until one is applied")
+    func refusedReload() {
+        let observer = Observer(
+            Settings(), describe: { $0(Observation(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)) },
+            checkReadiness: {}, queues: [], listeners: [], forwarderLoop: Tally(.udp), logLinesLost: { 0 })
+        for failure in [nil, "a.toml:1: log: not TOML", nil] as [String?] {
+            observer.reloaded(failure: failure)
+            let remarks = failure.map { ["The last reload was refused, and a restart may fail: \($0)"] } ?? []
+            observer.observe { observation in
+                #expect(Overview(observation).remarks.filter { $0.hasPrefix("The last reload") } == remarks)
+            }
+        }
+    }
+
     @Test("several groups that fail are one sentence")
     func severalFail() {
         let (good, local) = (server("119.29.29.99:443", .account), server("192.0.2.53:53"))

@@ -1,10 +1,10 @@
 /// The first error of the configuration: its origin, what is wrong and what would be right. It never contains a secret.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The configuration file, or `environment`.
+    /// The configuration file, `environment` or `command line`.
     public let file: String
-    /// Counted from 1; 0 for the environment.
+    /// Counted from 1; 0 without a file.
     public let line: Int
-    /// `section.key`, the section alone, or the environment variable; `syntax` for a text that is not TOML.
+    /// `section.key`, the section alone, or the variable or option; `syntax` for a text that is not TOML.
     public let key: String
     public let message: String
 

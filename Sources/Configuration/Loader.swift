@@ -1,4 +1,4 @@
-import Base
+public import Base
 
 extension Settings {
     /// The configuration file if no other is given.
@@ -13,15 +13,20 @@ extension Settings {
     ///   - environment: The whole environment. `HTTPDNSD_SECTION_KEY` sets a key. A relative path of a secret's file is
     ///     tried first in the folder `CREDENTIALS_DIRECTORY` (systemd.exec(5)), then in the folder `credentials` beside
     ///     the configuration, then beside the configuration.
+    ///   - listen: Addresses of the command line, which replace `listen.addresses` if there are any.
     ///   - readFile: Reads a file: `caFile`, `certificateFile`, `clientCertificate` and the files of the secrets in
     ///     use, no other.
     /// - Throws: The first error of the file, else the first of the environment.
     public static func load(
-        file: String?, contents: String?, environment: [String: String],
+        file: String?, contents: String?, environment: [String: String], listen: [Endpoint] = [],
         readFile: @escaping (String) -> FileReading
     ) throws(ConfigurationError) -> (settings: Settings, origins: Origins) {
         var loader = try Loader(file: file, contents: contents, environment: environment)
         if let first = loader.mistakes.first { throw first }
+        if !listen.isEmpty {
+            loader.draft.listen.addresses = listen
+            loader.origins.keys["listen.addresses"] = .option("--listen")
+        }
         var filesRead: [String] = []
         var credentialPaths: [String: String] = [:]
         let files = Files(
@@ -91,7 +96,7 @@ extension Settings {
 /// Applies the sources one over another and records the origin of each value, for errors.
 struct Loader {
     let file: String?
-    private(set) var draft = Settings()
+    fileprivate(set) var draft = Settings()
     fileprivate(set) var origins: Settings.Origins
     /// The errors of single keys, sections and variables, in order.
     private(set) var mistakes: [ConfigurationError] = []

@@ -5,6 +5,8 @@ extension Settings {
         enum Origin {
             case file(Lines)
             case environment
+            /// An option of the command line.
+            case option(String)
         }
 
         struct Lines: Sendable {
@@ -48,6 +50,8 @@ extension Settings {
             switch keys[key] {
             case .file(let lines): line = lines.line(of: item)
             case .environment: line = nil
+            case .option(let option):
+                return ConfigurationError(file: "command line", line: 0, key: option, message: message)
             case nil:
                 // The key may be a section itself, such as that of a group.
                 switch find(section: key) {
@@ -67,7 +71,7 @@ extension Settings {
         /// The location of a setting.
         public enum Location: Sendable, Equatable {
             case file(String, line: Int)
-            /// The environment variable.
+            /// The environment variable, or the option of the command line.
             case variable(String)
             /// The default.
             case standard
@@ -81,6 +85,7 @@ extension Settings {
             switch keys[key] {
             case .file(let lines): return .file(fileName, line: lines.line(of: item))
             case .environment: return .variable(KeyID(path: key)?.variable ?? key)
+            case .option(let option): return .variable(option)
             case nil: return .standard
             }
         }

@@ -72,7 +72,8 @@ extension Loader {
                     : "\(address) is within \(other), which is listed too; give one of them, or another port")
         }
         if let metrics, metrics.port > 0, let other = listen.everyAddress.first(where: { $0.isInTheWay(of: metrics) }) {
-            throw origins.error("control.metrics", "\(metrics) is taken by \(other) in [listen]; give another port")
+            throw origins.error(
+                "control.metrics", "\(metrics) is taken: clients are served at \(other); give another port")
         }
         if listen.name != nil, listen.tls.isEmpty, listen.https.isEmpty {
             throw origins.error(

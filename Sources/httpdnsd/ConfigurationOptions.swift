@@ -19,12 +19,15 @@ struct ConfigurationOptions: ParsableArguments {
     /// configured without one; a file named on the command line must exist.
     /// - Parameter waits: Whether to wait for a file that is a pipe, as at a start. In a running daemon, signals would
     ///   have to wait, too.
-    func load(waits: Bool = true) throws -> Loaded { try load(contents(waits: waits), waits: waits) }
+    /// - Parameter listen: Addresses that replace `listen.addresses`, if there are any.
+    func load(waits: Bool = true, listen: [Endpoint] = []) throws -> Loaded {
+        try load(contents(waits: waits), waits: waits, listen: listen)
+    }
 
     /// Loads the settings from the contents of the file, which was read before.
-    func load(_ contents: String?, waits: Bool) throws -> Loaded {
+    func load(_ contents: String?, waits: Bool, listen: [Endpoint] = []) throws -> Loaded {
         let loaded = try Settings.load(
-            file: path, contents: contents, environment: Environment.variables,
+            file: path, contents: contents, environment: Environment.variables, listen: listen,
             readFile: { FileReading(path: $0, limit: Self.secretLimit, waits: waits) })
         return Loaded(settings: loaded.settings, origins: loaded.origins, path: path)
     }

@@ -35,7 +35,7 @@ struct Run: ParsableCommand {
 
     func run() throws {
         try ending {
-            var loaded = try load(waits: true)
+            var loaded = try options.load(waits: true, listen: listen)
             var hadSections = loaded.origins.hasSections
             let signals = Signals(reloads: true)
             let log = LogWriter(LogForm(loaded.settings.log.format))
@@ -56,12 +56,6 @@ struct Run: ParsableCommand {
         }
     }
 
-    private func load(waits: Bool) throws -> Loaded {
-        var loaded = try options.load(waits: waits)
-        if !listen.isEmpty { loaded.settings.listen.addresses = listen }
-        return loaded
-    }
-
     /// Reads the configuration again. An invalid configuration changes nothing, nor does a file that has lost all its
     /// sections, or is gone, as while it is being replaced.
     /// - Parameter hadSections: Whether the file has had a section.
@@ -69,7 +63,7 @@ struct Run: ParsableCommand {
         ServiceManager.reloading()
         defer { ServiceManager.ready() }
         do {
-            let loaded = try load(waits: false)
+            let loaded = try options.load(waits: false, listen: listen)
             guard loaded.origins.hasSections || !hadSections else {
                 throw Ending.configuration(
                     "\(loaded.path): it is gone, or has no section any more; write it, or restart to go on without it")

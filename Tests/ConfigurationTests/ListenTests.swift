@@ -1,3 +1,4 @@
+import Base
 import Testing
 
 @testable import Configuration
@@ -50,14 +51,36 @@ import Testing
             ("addresses = ['[fe80::1%a]:53', '[fe80::1%a]:53']", "listed twice"),
             (
                 "addresses = ['127.0.0.1:53']\n[control]\nmetrics = '127.0.0.1:53'",
-                "control.metrics: 127.0.0.1:53 is taken by 127.0.0.1:53 in [listen]; give another port"
+                "control.metrics: 127.0.0.1:53 is taken: clients are served at 127.0.0.1:53; give another port"
             ),
-            ("addresses = ['[::]:53']\n[control]\nmetrics = '127.0.0.1:53'", "is taken by 0.0.0.0:53 in [listen]"),
+            (
+                "addresses = ['[::]:53']\n[control]\nmetrics = '127.0.0.1:53'",
+                "is taken: clients are served at 0.0.0.0:53"
+            ),
             ("addresses = ['[fe80::1]:53']", "give the link of this address, such as \"[fe80::1%eth0]:53\""),
             ("addresses = ['[2001:db8::1%eth0]:53']", "listen.addresses"),
         ])
     func wrong(_ row: (text: String, message: String)) {
         #expect(message("[listen]\n" + row.text).contains(row.message), "\(message("[listen]\n" + row.text))")
+    }
+
+    @Test(
+        "addresses of the command line are judged in the place of listen.addresses",
+        arguments: [
+            ("", ["127.0.0.1:53"], nil), ("[listen]\naddresses = ['127.0.0.1:9153']", ["127.0.0.1:53"], nil),
+            ("", ["127.0.0.1:9153"], "control.metrics: 127.0.0.1:9153 is taken"),
+            ("", ["0.0.0.0:53", "127.0.0.1:53"], "command line: --listen: 127.0.0.1:53 is within 0.0.0.0:53"),
+            ("", ["127.0.0.1:53", "127.0.0.1:53"], "command line: --listen: 127.0.0.1:53 is listed twice"),
+        ] as [(String, [String], String?)])
+    func ofCommandLine(_ text: String, _ listen: [String], _ message: String?) {
+        do throws(ConfigurationError) {
+            let loaded = try Settings.load(
+                file: nil, contents: "\(text)\n[control]\nmetrics = '127.0.0.1:9153'", environment: [:],
+                listen: listen.compactMap { Endpoint($0) }, readFile: { _ in FileReading(nil) })
+            #expect(message == nil && loaded.settings.listen.addresses.map(\.description) == listen)
+        } catch {
+            #expect(message.map("\(error)".contains) ?? false, "\(error)")
+        }
     }
 
     @Test(

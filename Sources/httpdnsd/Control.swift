@@ -21,9 +21,10 @@ struct ControlOptions: ParsableArguments {
         let (path, mistake) = configuration.controlSocket()
         if saysMistake, let mistake { StandardError.write(mistake, isError: false) }
         let isNamed = configuration.file != nil || Environment.variables["HTTPDNSD_CONTROL_SOCKET"] != nil
-        let demos = isNamed ? [] : DemoFolder.sockets
+        // A daemon keeps the socket of its start while the file names another one.
+        let candidates = isNamed ? [path] : ([path, Settings().control.socket] + DemoFolder.sockets).eachOnce
         // A daemon that was killed leaves its socket.
-        let answered = demos.isEmpty ? nil : ([path] + demos).first(where: UnixListener.isAnswered)
+        let answered = candidates.count > 1 ? candidates.first(where: UnixListener.isAnswered) : nil
         return RunningDaemon(path: answered ?? path, mistake: mistake)
     }
 

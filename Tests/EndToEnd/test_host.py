@@ -308,3 +308,16 @@ def test_killed_at_each_call_that_writes(host, work, call):
     host("disable")
     assert host.state() == before
     assert killed
+
+
+@pytest.mark.parametrize("named", ["/run/httpdnsd/another.sock", ""])
+def test_a_socket_of_before_the_restart(machine, daemon, binary, named):
+    """Commands find a daemon at the usual socket while the file already names another one, or none."""
+    (machine.root / "run/httpdnsd").mkdir()
+    daemon(whole={"fallback": {"servers": [LOCAL_RESOLVER]}, "control": {"socket": "/run/httpdnsd/control.sock"}},
+           prefix=machine.inside)
+    (machine.root / "etc/httpdnsd").mkdir()
+    (machine.root / "etc/httpdnsd/httpdnsd.toml").write_text(f'[control]\nsocket = "{named}"\n')
+    typed = ["env", "--unset=HTTPDNSD_CONTROL_SOCKET", str(binary)]
+    assert f"  {LOCAL_RESOLVER}" in machine.run(*typed, "status").stdout
+    assert "nothing has changed" in machine.run(*typed, "reload").stdout

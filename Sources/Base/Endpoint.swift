@@ -45,6 +45,10 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         guard address.isIPv4 != inBrackets else { return nil }
     }
 
+    /// The endpoint with the IPv4 address of an IPv4-mapped address, on which no socket can listen; any other endpoint
+    /// unchanged.
+    public var unmapped: Endpoint { Endpoint(address.unmapped, port: port, zone: zone) }
+
     public var description: String { "\(host):\(port)" }
 
     /// The text without the port.

@@ -136,7 +136,7 @@ private let controlKeys: [Key<Settings.Control>] = [
         "a name by which metrics and page may be asked for, beside addresses and localhost; empty = none"
     ).effective(.atStart),
     Key(
-        "metrics", \.metrics, .optionalEndpoint,
+        "metrics", \.metrics, .optionalListener,
         "ADDRESS:PORT for /metrics, /healthz, /readyz and the status page; empty = off"
     ).effective(.atStart),
 ]

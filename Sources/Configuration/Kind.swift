@@ -176,7 +176,7 @@ extension Kind where Value == Endpoint {
         return .string(
             expected,
             read: { text throws(Problem) in
-                guard let endpoint = Endpoint(text, allowsZone: true) else {
+                guard let endpoint = Endpoint(text, allowsZone: true)?.unmapped else {
                     throw Problem(Given.text(text).shown, expected: expected)
                 }
                 guard !endpoint.address.isIPv6LinkLocal || endpoint.zone != nil else {
@@ -202,10 +202,11 @@ extension Kind where Value == Endpoint {
 }
 
 extension Kind where Value == Endpoint? {
-    static var optionalEndpoint: Kind {
+    /// The address of a listener without a zone, so none that is link-local.
+    static var optionalListener: Kind {
         .optional(
-            "ADDRESS:PORT, such as \"127.0.0.1:9153\" or \"[::1]:9153\", or \"\" for none", parse: { Endpoint($0) },
-            show: \.description)
+            "ADDRESS:PORT, such as \"127.0.0.1:9153\" or \"[::1]:9153\", or \"\" for none",
+            parse: { Endpoint($0).flatMap { $0.address.isIPv6LinkLocal ? nil : $0.unmapped } }, show: \.description)
     }
 }
 

@@ -85,7 +85,8 @@ extension Endpoint {
     /// An endpoint from a command's argument.
     init(argument: String) throws {
         let endpoint = try parsed(
-            Endpoint(argument, allowsZone: true), argument, as: "ADDRESS:PORT, as 127.0.0.1:53 or [::1]:53 is")
+            Endpoint(argument, allowsZone: true)?.unmapped, argument, as: "ADDRESS:PORT, as 127.0.0.1:53 or [::1]:53 is"
+        )
         guard !endpoint.address.isIPv6LinkLocal || endpoint.zone != nil else {
             throw ValidationError("\(argument) lacks its link, as [\(endpoint.address)%eth0]:\(endpoint.port) has it")
         }

@@ -59,6 +59,11 @@ import Testing
             ),
             ("addresses = ['[fe80::1]:53']", "give the link of this address, such as \"[fe80::1%eth0]:53\""),
             ("addresses = ['[2001:db8::1%eth0]:53']", "listen.addresses"),
+            (
+                "[control]\nmetrics = '[fe80::1]:9153'",
+                "control.metrics: \"[fe80::1]:9153\" is not right; give ADDRESS:PORT"
+            ),
+            ("addresses = ['[::ffff:127.0.0.1]:53', '127.0.0.1:53']", "is listed twice"),
         ])
     func wrong(_ row: (text: String, message: String)) {
         #expect(message("[listen]\n" + row.text).contains(row.message), "\(message("[listen]\n" + row.text))")
@@ -90,6 +95,7 @@ import Testing
             (["[::]:53", "0.0.0.0:5353"], ["[::]:53", "0.0.0.0:5353", "0.0.0.0:53"]),
             (["0.0.0.0:53"], ["0.0.0.0:53"]), (["[::1]:53"], ["[::1]:53"]),
             (["[fe80::1%a]:53", "[fe80::1%b]:53"], ["[fe80::1%a]:53", "[fe80::1%b]:53"]),
+            (["[::ffff:127.0.0.1]:53"], ["127.0.0.1:53"]),
         ])
     func families(_ row: (listed: [String], all: [String])) throws {
         let list = row.listed.map { "'\($0)'" }.joined(separator: ", ")

@@ -383,6 +383,49 @@ import Testing
         asking.end()
     }
 
+    /// An address takes connections and answers nothing: its queries go to the other address, and so do later ones.
+    @Test(arguments: [false, true]) func anAddressThatAnswersNothing(isSilent: Bool) throws {
+        let (tls, asked, silence) = (try TLSServerSettings(names: ["dns.example"]), Gate(), Gate())
+        let working = try FramesServer(4, tls: tls, Self.echo)
+        let broken = try FramesServer(2, port: working.endpoint.port, tls: tls) { _, connection in
+            _ = connection.query()
+            asked.open()
+            if isSilent { _ = silence.wait() }
+        }
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        let target = Server(
+            .tls, .name("dns.example"), port: working.endpoint.port,
+            addresses: [.v4(127, 0, 0, 2), .v4(127, 0, 0, 4)])
+        asking.ask(target, 1...1)
+        #expect(asked.wait())
+        if isSilent { asking.onLoop { $0.askAgain(Self.id(1)) } }
+        #expect(asking.next() == .init(number: 1, address: 1, toRepeat: isSilent))
+        asking.onLoop { $0.expire(at: asking.now.advanced(milliseconds: 30_000)) }
+        #expect(asking.ask(target, 2) == .init(number: 2, address: 2))
+        #expect(Self.connections(working) == 2 && Self.connections(broken) == 1)
+        silence.open()
+        asking.end()
+    }
+
+    /// The name of a server has another address, and the former one still takes connections.
+    @Test func aNameWhoseAddressAnswersNothingIsLookedUpAgain() throws {
+        let tls = try TLSServerSettings(names: ["dns.example"])
+        let working = try FramesServer(4, tls: tls, Self.echo)
+        let former = try FramesServer(2, port: working.endpoint.port, tls: tls) { _, connection in
+            _ = connection.query()
+        }
+        let (failed, worked) = (Arrivals<Server>(), Arrivals<Endpoint>())
+        let (old, new) = (former.endpoint, working.endpoint)
+        let finder = ServerFinder(
+            find: { _, _, then in then(.known(failed.isEmpty ? [old] : [old, new])) },
+            worked: { _, endpoint in worked.append(endpoint) }, allFailed: { server, _ in failed.append(server) })
+        let asking = try StreamAsking(trusting: [tls.certificate], lookup: finder)
+        let target = Server(.tls, .name("dns.example"), port: new.port, addresses: [])
+        #expect(asking.ask(target, 1) == .init(number: 1, address: 1))
+        #expect(failed.next() == target && worked.next() == new && worked.isEmpty)
+        asking.end()
+    }
+
     /// A machine that hangs takes connections, and no handshake ends: after a query's time the name is looked up again.
     @Test func aServerThatIsSilentWhileItIsDialledIsLookedUpAgain() throws {
         let (tls, silence) = (try TLSServerSettings(names: ["dns.example"]), Gate())

@@ -18,7 +18,7 @@ extension StreamConnection {
         var failure: Failure?
         /// All endpoints given for the server.
         var given: [Endpoint] = []
-        /// Whether the server's name was looked up again because none of the endpoints could be reached.
+        /// Whether the server's name was looked up again because none of the endpoints could be reached, or answers.
         var hasLookedAgain = false
         /// Whether an endpoint was tried again because a connection had ended in its handshake.
         var hasTriedAgain = false
@@ -41,8 +41,13 @@ extension StreamConnection {
             guard let self, !isClosed else { return }
             switch found {
             case .known(let endpoints):
-                let new = endpoints.filter { !dialling.given.contains($0) }
-                dial(dialling.hasLookedAgain ? new : endpoints, at: upstream.now())
+                let now = upstream.now()
+                if pool.isLookedUp, !dialling.hasLookedAgain, endpoints.allSatisfy(pool.avoided.contains) {
+                    lookup.allFailed(pool.server, now)
+                    dialling.hasLookedAgain = true
+                    return begin(at: now)
+                }
+                dial(endpoints.filter { !dialling.given.contains($0) }, at: now)
             case .unknown(let failure): fail(dialling.failure ?? failure)
             }
         }
@@ -50,7 +55,8 @@ extension StreamConnection {
 
     private func dial(_ endpoints: [Endpoint], at now: Tick) {
         dialling.given += endpoints
-        dialling.untried = inTurn(endpoints, first: pool.preferred)[...]
+        let others = endpoints.filter { !pool.avoided.contains($0) }
+        dialling.untried = (inTurn(others, first: pool.preferred) + pool.avoided.filter(endpoints.contains))[...]
         tryNext(at: now)
     }
 

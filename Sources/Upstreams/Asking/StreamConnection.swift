@@ -11,6 +11,8 @@ final class StreamConnection {
     let pool: StreamPool
     let link: StreamLink
     var dialling = Dialling()
+    /// The endpoint of the established connection, until an answer comes on it.
+    var unproven: Endpoint?
     private(set) var isClosed = false
     /// When the octets came whose events are being reported.
     private var heard: Tick?
@@ -72,8 +74,7 @@ final class StreamConnection {
                 attempt.stream.close()
                 continue
             }
-            pool.preferred = attempt.endpoint
-            if pool.isLookedUp { upstream.lookup?.worked(pool.server, attempt.endpoint) }
+            unproven = attempt.endpoint
         }
         dialling = Dialling()
         let now = upstream.now()

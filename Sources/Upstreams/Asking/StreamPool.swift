@@ -10,8 +10,11 @@ final class StreamPool {
     var kind: ServerKind
     let tally: UpstreamTallies.ServerTally
     unowned let upstream: StreamUpstream
-    /// The endpoint that was reached last.
-    var preferred: Endpoint?
+    /// The endpoint that answered last, which is dialled first.
+    private(set) var preferred: Endpoint?
+    /// Endpoints whose connection left a query unanswered and had brought no answer, the latest last. They are dialled
+    /// after all others.
+    private(set) var avoided: [Endpoint] = []
     private var plan: ConnectionPlan
     private var connections = Numbered<StreamConnection?>(none: nil)
     private var isPerforming = false
@@ -38,13 +41,23 @@ final class StreamPool {
     /// Cancels a query. If its time has passed while its connection was being made, the addresses count as failed:
     /// they take connections, and no handshake ends.
     func cancel(_ query: QueryNumber, isOverdue: Bool, at now: Tick) {
-        let isUnmade =
-            isOverdue && isLookedUp && plan.queries.contains(query)
-            && plan.queries[query].connections.contains {
+        if isOverdue, plan.queries.contains(query) {
+            let isUnmade = plan.queries[query].connections.contains {
                 connections.find($0).map { !$0.dialling.attempts.isEmpty } ?? false
             }
-        if isUnmade { upstream.lookup?.allFailed(server, now) }
+            if isUnmade, isLookedUp { upstream.lookup?.allFailed(server, now) }
+            avoidCarriers(of: query)
+        }
         tell(at: now) { $0.cancel(query, isOverdue: isOverdue, at: now) }
+    }
+
+    func race(_ query: QueryNumber, at now: Tick) {
+        avoidCarriers(of: query)
+        tell(at: now) { $0.race(query, at: now) }
+    }
+
+    private func avoidCarriers(of query: QueryNumber) {
+        for number in plan.queries.find(query).connections.all { avoid(number) }
     }
 
     /// Reports an event to the plan, and carries out its actions.
@@ -58,9 +71,13 @@ final class StreamPool {
     func happened(_ event: ConversationEvent, on number: ConnectionNumber, at now: Tick) {
         switch event {
         case .answered(let query, let answer): answered(query, answer, on: number, at: now)
-        case .refused(let query): plan.refused(query, on: number)
+        case .refused(let query):
+            avoid(number)
+            plan.refused(query, on: number)
         case .failed(let query, let failure): plan.failed(query, on: number, Failure(failure))
-        case .givenUp(let query, let failure): plan.givenUp(query, on: number, Failure(failure), at: now)
+        case .givenUp(let query, let failure):
+            avoid(number)
+            plan.givenUp(query, on: number, Failure(failure), at: now)
         case .goingAway: plan.drain(number)
         }
         // Its consequences follow when all events of the same read are reported, which the connection signals next.
@@ -77,8 +94,11 @@ final class StreamPool {
         case .retryRewritten where !query.isRewritten: rewrite(query, on: connection, at: now)
         case .retryRewritten:
             plan.failed(number, on: connection, Failure(.badAnswer, "not understood, however it is asked"))
-        case .retryOnOtherConnection(let failure): plan.givenUp(number, on: connection, failure, at: now)
+        case .retryOnOtherConnection(let failure):
+            avoid(connection)
+            plan.givenUp(number, on: connection, failure, at: now)
         case .outcome(let outcome, let code, let isInSync):
+            prove(connection)
             let isSecond = plan.answered(number, on: connection, isInSync: isInSync, at: now)
             tally.answered(code, nanoseconds: now.nanoseconds &- query.asked.nanoseconds)
             upstream.end(query, outcome, toRepeat: isSecond)
@@ -106,8 +126,25 @@ final class StreamPool {
 
     func ended(_ connection: StreamConnection, _ end: LinkEnd, _ failure: Failure, hasBegun: Bool = false) {
         let now = upstream.now()
+        if !plan.carried(connection.number).isEmpty { avoid(connection.number) }
         connections.remove(connection.number)
         tell(at: now) { $0.ended(connection.number, end, failure, hasBegun: hasBegun, at: now) }
+    }
+
+    /// An answer has come on a connection.
+    private func prove(_ number: ConnectionNumber) {
+        guard let connection = connections.find(number), let endpoint = connection.unproven else { return }
+        connection.unproven = nil
+        preferred = endpoint
+        avoided.removeAll { $0 == endpoint }
+        if isLookedUp { upstream.lookup?.worked(server, endpoint) }
+    }
+
+    /// A connection leaves a query unanswered: if no answer has come on it, another endpoint may do better.
+    private func avoid(_ number: ConnectionNumber) {
+        guard let endpoint = connections.find(number)?.unproven else { return }
+        if preferred == endpoint { preferred = nil }
+        avoided = avoided.filter { $0 != endpoint }.suffix(15) + [endpoint]
     }
 
     // MARK: Actions
@@ -165,7 +202,7 @@ final class StreamPool {
     }
 
     func networkChanged() {
-        preferred = nil
+        (preferred, avoided) = (nil, [])
         tell(at: upstream.now()) { $0.networkChanged() }
     }
 

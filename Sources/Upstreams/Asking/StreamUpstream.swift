@@ -94,8 +94,7 @@ package final class StreamUpstream: Upstream {
 
     package func askAgain(_ id: QueryID) {
         guard let query = underWay.find(id.number) else { return }
-        let now = now()
-        query.pool.tell(at: now) { $0.race(query.number, at: now) }
+        query.pool.race(query.number, at: now())
     }
 
     package func cancel(_ id: QueryID, isOverdue: Bool) {

@@ -6,8 +6,8 @@ import Forwarding
 /// without sockets and clock. The forwarder decides which group is asked, for how long, and how often.
 ///
 /// A name is looked up when a connection needs it and no address is known, the TTL of the known addresses has passed,
-/// or none of them could be connected to. Known addresses are used meanwhile. A name that no connection needs costs
-/// nothing.
+/// or none of them could be connected to or answers. Known addresses are used meanwhile. A name that no connection needs
+/// costs nothing.
 ///
 /// A forged answer can only prevent a server from being reached: the server's certificate proves its identity. So the
 /// addresses that worked come before the addresses of any answer, and no answer removes them.
@@ -59,7 +59,7 @@ struct ServerAddresses: ~Copyable {
     private struct Entry {
         /// The ports of the servers with this name.
         var ports: Set<UInt16> = []
-        /// Addresses that could be connected to, the latest first.
+        /// Addresses that have answered, the latest first.
         var worked: [IPAddress] = []
         /// The addresses of the last answer.
         var found: [IPAddress] = []
@@ -69,7 +69,7 @@ struct ServerAddresses: ~Copyable {
         var lastLookup: Tick?
         /// Failed or fruitless lookups since an address last worked; routine refreshes do not count.
         var fruitless = 0
-        /// Whether no known address could be connected to, until an address works or an answer comes.
+        /// Whether no known address could be connected to or answers, until an address works or an answer comes.
         var noneReachable = false
         /// The reason of the last failed lookup, and whether this machine was short of a resource.
         var failure = ""
@@ -145,7 +145,7 @@ struct ServerAddresses: ~Copyable {
         .unknown(Failure(kind, "no address of \(name): \(reason)"))
     }
 
-    /// Records that a connection to this address was established, and the server's certificate accepted.
+    /// Records that an answer has come from this address, where the server's certificate was accepted.
     mutating func worked(_ name: Name, _ address: IPAddress) {
         guard var entry = entries[name] else { return }
         (entry.fruitless, entry.noneReachable) = (0, false)
@@ -157,7 +157,7 @@ struct ServerAddresses: ~Copyable {
         entries[name] = entry
     }
 
-    /// Records that none of the given addresses could be connected to.
+    /// Records that none of the given addresses could be connected to, or answers.
     mutating func allFailed(_ name: Name, at now: Tick) {
         guard var entry = entries[name] else { return }
         entry.noneReachable = true

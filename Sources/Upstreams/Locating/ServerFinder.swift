@@ -5,9 +5,9 @@ package import Forwarding
 package struct ServerFinder {
     /// Calls `then` at once, or when the endpoints are found.
     let find: (_ server: Server, _ now: Tick, _ then: @escaping (ServerEndpoints) -> Void) -> Void
-    /// Records that a connection to this endpoint was established and its certificate accepted.
+    /// Records that an answer has come from this endpoint, whose certificate was accepted.
     let worked: (_ server: Server, _ endpoint: Endpoint) -> Void
-    /// Records that none of the endpoints given for this server could be reached.
+    /// Records that none of the endpoints given for this server could be reached, or answers.
     let allFailed: (_ server: Server, _ now: Tick) -> Void
 }
 

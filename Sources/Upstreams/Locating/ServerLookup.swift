@@ -70,7 +70,7 @@ package final class ServerLookup: @unchecked Sendable {
         if let endpoints { then(endpoints) }
     }
 
-    /// Records that a connection was established and its certificate accepted: this endpoint is dialled first from now
+    /// Records that an answer has come from this endpoint, whose certificate was accepted: it is dialled first from now
     /// on.
     package func worked(_ server: Server, at endpoint: Endpoint) {
         guard let name = server.name else { return }
@@ -78,8 +78,8 @@ package final class ServerLookup: @unchecked Sendable {
         perform()
     }
 
-    /// Records that none of the endpoints given for this server could be reached: its name is looked up again as soon
-    /// as that is allowed.
+    /// Records that none of the endpoints given for this server could be reached, or answers: its name is looked up
+    /// again as soon as that is allowed.
     package func allFailed(_ server: Server, at now: Tick) {
         guard let name = server.name else { return }
         addresses.allFailed(name, at: now)

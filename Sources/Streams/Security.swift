@@ -28,10 +28,10 @@ package enum Security {
         return !target.requiresProtocol && !target.protocols.isEmpty
     }
 
-    /// Offers no protocol any more, unless one is required.
-    package mutating func withdrawProtocols() {
-        guard offersOptionalProtocols, case .tls(let context, var target) = self else { return }
+    /// The same without protocols, unless one is required.
+    package var withoutOptionalProtocols: Security {
+        guard offersOptionalProtocols, case .tls(let context, var target) = self else { return self }
         target.protocols = []
-        self = .tls(context, target)
+        return .tls(context, target)
     }
 }

@@ -21,7 +21,7 @@ import Testing
         arguments: [(.tls, "dot", false), (.https(path: "/", usesGET: false), "h2", true)]
             as [(Server.Kind, String, Bool)])
     func encrypted(kind: Server.Kind, name: String, isRequired: Bool) throws {
-        var row = try ServerKind(server(kind), answers, TLSClientContext(TLSPolicy()))
+        let row = try ServerKind(server(kind), answers, TLSClientContext(TLSPolicy()))
         guard case .tls(_, let target) = row.security else {
             Issue.record("in the clear")
             return
@@ -29,8 +29,8 @@ import Testing
         #expect(target == TLSTarget(name: "dns.example", protocols: [name], requiresProtocol: isRequired))
         // Only a server that does not require the protocol is asked without it, and only once.
         #expect(row.security.offersOptionalProtocols == !isRequired)
-        row.security.withdrawProtocols()
-        #expect(!row.security.offersOptionalProtocols && row.security.isSecure)
+        let bare = row.security.withoutOptionalProtocols
+        #expect(!bare.offersOptionalProtocols && bare.isSecure)
     }
 
     /// A missing setting never means "in the clear".

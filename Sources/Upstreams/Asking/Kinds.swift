@@ -7,7 +7,7 @@ import Streams
 /// The access to a server over connections: their security, the dialect on them, and their limits. The three are
 /// independent of one another.
 struct ServerKind: ~Copyable {
-    var security: Security
+    let security: Security
     let dialect: any Dialect
     let limits: StreamLimits
 

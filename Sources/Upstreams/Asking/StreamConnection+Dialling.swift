@@ -20,6 +20,9 @@ extension StreamConnection {
         var given: [Endpoint] = []
         /// Whether the server's name was looked up again because none of the endpoints could be reached, or answers.
         var hasLookedAgain = false
+        /// Whether no optional protocol is offered any more, since an endpoint had none of them. A later connection
+        /// offers them again: the alert that says so is not encrypted, so that anybody on the path can send it.
+        var hasWithdrawnProtocols = false
         /// Whether an endpoint was tried again because a connection had ended in its handshake.
         var hasTriedAgain = false
 
@@ -65,14 +68,15 @@ extension StreamConnection {
         dialling.next = nil
         while let endpoint = dialling.untried.popFirst() {
             do throws(LinkEnd) {
-                let tls = try pool.kind.security.session(to: endpoint, at: upstream.wall())
+                let full = pool.kind.security
+                let security = dialling.hasWithdrawnProtocols ? full.withoutOptionalProtocols : full
+                let tls = try security.session(to: endpoint, at: upstream.wall())
                 let stream = try Stream(
                     to: endpoint, by: upstream.egress, tls: tls, limit: StreamLimits.maximumQueued,
                     scratch: upstream.scratch, loop: upstream.loop, owner: self)
                 dialling.attempts.append(
                     Attempt(
-                        stream: stream, endpoint: endpoint,
-                        offersOptionalProtocols: pool.kind.security.offersOptionalProtocols))
+                        stream: stream, endpoint: endpoint, offersOptionalProtocols: security.offersOptionalProtocols))
                 if !dialling.untried.isEmpty {
                     dialling.next = now.advanced(milliseconds: Dialling.attemptDelay)
                     upstream.wake(at: dialling.next)
@@ -116,8 +120,7 @@ extension StreamConnection {
         let endsInHandshake = stream.isConnected && failure.isConnectionEnd
         guard let attempt = removeAttempt(stream) else { return }
         if failure == .tls(.noApplicationProtocol), attempt.offersOptionalProtocols {
-            // Another connection of the pool may have withdrawn them since.
-            pool.kind.security.withdrawProtocols()
+            dialling.hasWithdrawnProtocols = true
             dialling.untried.insert(attempt.endpoint, at: dialling.untried.startIndex)
         } else {
             note(pool.kind.describe(failure), of: attempt.endpoint)

@@ -7,7 +7,7 @@ import Streams
 /// One server with its connections. The pool carries out its plan's actions, and reports events to the plan.
 final class StreamPool {
     let server: Server
-    var kind: ServerKind
+    let kind: ServerKind
     let tally: UpstreamTallies.ServerTally
     unowned let upstream: StreamUpstream
     /// The endpoint that answered last, which is dialled first.

@@ -40,7 +40,10 @@ extension ConnectionPlan {
     /// - Parameter mostAtOnce: The most requests that the server takes at once, as far as the server has announced it.
     mutating func advanced(_ number: ConnectionNumber, mostAtOnce: Int, at now: Tick) {
         heard(number, at: now)
-        if connections.contains(number) { connections[number].mostAtOnce = mostAtOnce }
+        if connections.contains(number) {
+            connections[number].mostAtOnce = mostAtOnce
+            if firstFlightLimit < .max { firstFlightLimit = max(1, mostAtOnce) }
+        }
         if !refused.isEmpty { sendRefused(number, at: now) }
         if connections.contains(number) { closeUnlessNeeded(number, at: now) }
         serveWaiting(at: now)

@@ -65,7 +65,8 @@ struct ConnectionPlan: ~Copyable {
     var newest: ConnectionNumber = 0
     /// The newest connection when another one ended: this connection and older ones may end together with the other.
     var lastSuspect: ConnectionNumber = 0
-    /// The most queries on a connection without an answer; lower once the server has refused a query.
+    /// The most queries on a connection without an answer: once the server has refused a query, as many as it last
+    /// announced.
     var firstFlightLimit = Int.max
     /// The last connection on which all queries were refused, unless the server has answered a query since.
     var refusing: ConnectionNumber?

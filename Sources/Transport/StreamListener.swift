@@ -107,6 +107,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         switch accept() {
         case .connection(let socket, let client):
             accepted(socket, client)
+            // In a shortage another thread may have taken the descriptor of a reserve.
+            openReserves()
             return true
         case .none:
             return false

@@ -194,26 +194,46 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
             let listener = try StreamListener.listen(Endpoint(loopback, port: 0))
             let failures = Journal<SystemError>()
             let accepted = Gate()
-            try listener.start(in: loop, failed: { failures.append($0) }, accepted: { _, _ in accepted.open() })
+            try listener.start(
+                in: loop,
+                failed: {
+                    failures.append($0)
+                    guard failures.all.count == 3 else { return }
+                    // As if another thread took the descriptor of the reserve.
+                    var none = rlimit(rlim_cur: 3, rlim_max: 200)
+                    setrlimit(__rlimit_resource_t(7), &none)
+                }, accepted: { _, _ in accepted.open() })
             loop.start()
-            let clients = (0..<5).map { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
+            let clients = (0..<6).map { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
             func ask(_ client: Int32) -> Bool { withAddress(listener.local) { connect(client, $0, $1) } == 0 }
             // Once served, so that Dispatch has all the descriptors that it needs.
             guard ask(clients[0]), accepted.wait() else { exit(1) }
             var limit = rlimit(rlim_cur: 200, rlim_max: 200)
             guard setrlimit(__rlimit_resource_t(7), &limit) == 0 else { exit(2) }
             var fillers: [Int32] = []
-            while case let filler = open("/dev/null", O_RDONLY), filler >= 0 { fillers.append(filler) }
-            var byte: UInt8 = 0
+            func fill() {
+                while case let filler = open("/dev/null", O_RDONLY), filler >= 0 { fillers.append(filler) }
+            }
+            /// The end of the stream or a reset, not silence.
+            func isTurnedAway(_ client: Int32) -> Bool {
+                var wait = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
+                var byte: UInt8 = 0
+                return poll(&wait, 1, 10_000) == 1 && read(client, &byte, 1) <= 0
+            }
+            fill()
             for client in clients[1...3] {
                 guard ask(client) else { exit(3) }
-                // Turned away: the end of the stream or a reset, not silence.
-                var wait = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
-                guard poll(&wait, 1, 10_000) == 1, read(client, &byte, 1) <= 0 else { exit(4) }
+                guard isTurnedAway(client) else { exit(4) }
             }
-            guard failures.all.map(\.code) == [EMFILE, EMFILE, EMFILE] else { exit(5) }
+            try loop.inTurn { _ in }
+            guard failures.all.count >= 3, failures.all.allSatisfy({ $0.code == EMFILE }) else { exit(5) }
+            guard setrlimit(__rlimit_resource_t(7), &limit) == 0 else { exit(6) }
             for filler in fillers { close(filler) }
-            guard ask(clients[4]), accepted.wait() else { exit(6) }
+            guard ask(clients[4]), accepted.wait() else { exit(7) }
+            // The next shortage finds a reserve again.
+            try loop.inTurn { _ in }
+            fill()
+            guard ask(clients[5]), isTurnedAway(clients[5]) else { exit(8) }
             exit(0)
         }
     }

@@ -102,15 +102,47 @@ extension Forwarder {
         _ key: Flight.Key, to steps: [Step], asked: Int?, _ decision: inout Decision, at now: Tick
     ) -> Answer? {
         let before = desk.withoutRecord(steps, key.name, at: now)
+        // As for other types, no account behind the next group is asked.
+        let others = steps[before.count...].filter { !desk.rules.carriesAddresses($0) }
         if before.count < steps.count, desk.rules.carriesAddresses(steps[before.count]) {
+            if !others.isEmpty, addressesLeft(notOfAccounts: key, at: now) > 0 {
+                decision.route = policy.limited(others, to: key.type)
+                return nil
+            }
             guard let asked else { return policy.noData(key.name.name, key.type) }
             (decision.route, decision.isBinding) = ([steps[asked]], true)
             return nil
         }
-        // As for other types, no account behind the next group is asked.
-        let others = steps[before.count...].filter { !desk.rules.carriesAddresses($0) }
         decision.route = policy.limited(Array(steps[..<before.count]) + others, to: key.type)
         decision.before = desk.withoutRecord(decision.route, key.name, at: now)
         return decision.before.count == decision.route.count ? policy.notSupported(key.name.name, key.type) : nil
+    }
+
+    /// The remaining seconds of the cached addresses of a name that another group gave since the accounts have no record
+    /// of it; 0 if there are none. So long, the accounts are not asked for the name.
+    private func addressesLeft(notOfAccounts key: Flight.Key, at now: Tick) -> UInt32 {
+        let known = [RecordType.a, .aaaa]
+            .compactMap { cache.find(key.name.name, type: $0, for: key.audience, at: now.seconds) }
+            .filter(\.isFresh)
+        let isOfAccounts = known.contains { held in
+            held.isStandIn || held.audience.isOfAccounts
+                || GroupID(origin: held.origin).map { desk.rules[$0].carriesAddresses } ?? false
+        }
+        return isOfAccounts ? 0 : known.filter { $0.answer.head.answerCount > 0 }.map(\.left).max() ?? 0
+    }
+
+    /// The seconds for which a service binding of a name without a record at the accounts may be passed on whole: then the
+    /// accounts are asked for the name again, and may have addresses that its hints do not have.
+    @inline(never)
+    func wholeBindingLeft(_ key: Flight.Key, at now: Tick) -> UInt32 {
+        guard case .serviceBinding(let steps, _) = policy.route(key.name, key.type, for: key.audience).route else {
+            return .max
+        }
+        let accounts = steps.prefix { desk.rules.carriesAddresses($0) }
+        let absences = accounts.map { step in
+            desk.absence(of: key.name, at: step.group, now).map { desk.rules.negativeTTL(of: step.group) - $0.elapsed }
+                ?? 0
+        }
+        return absences.min().map { max($0, addressesLeft(notOfAccounts: key, at: now)) } ?? .max
     }
 }

@@ -14,8 +14,9 @@ extension Forwarder {
     /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that attempt.
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
         switch outcome {
-        case .answer(let answer):
-            guard let to = desk.answered(id.id, answer.head.responseCode, toRepeat: toRepeat, at: now) else { break }
+        case .answer(let said):
+            guard let to = desk.answered(id.id, said.head.responseCode, toRepeat: toRepeat, at: now) else { break }
+            let answer = withoutSignatures(said, unlessAskedForBy: to.flight.key)
             // The desk's events come first: the end of an outage removes substitutes, and must not remove the answer
             // cached below.
             handleDeskEvents(at: now)
@@ -37,6 +38,14 @@ extension Forwarder {
         case .failed(let failure): desk.end(id.id, at: now) { _ in .failed(failure) }
         }
         handleDeskEvents(at: now)
+    }
+
+    /// An answer without the records that are for clients with DO alone (RFC 4035 §3.2.1), which some resolvers send
+    /// unasked.
+    @inline(__always)
+    private func withoutSignatures(_ answer: Answer, unlessAskedForBy key: Flight.Key) -> Answer {
+        guard case .those(dnssecOK: false, checkingDisabled: _) = key.audience, answer.isSigned else { return answer }
+        return answer.withoutSignatures(key.type) ?? answer
     }
 
     /// Handles the answer of a group that carries messages.

@@ -90,12 +90,15 @@ extension Forwarder {
     mutating func known(_ flight: Flight, at now: Tick) -> DNSCache.Held? { known(flight.key, at: now) }
 
     /// The cached answer to a question. A service binding is not given stale: its hints are an account's addresses of
-    /// their time, and clients without it use the present ones.
+    /// their time, and clients without it use the present ones. A stale NXDOMAIN says no more than a new one would.
     @inline(__always)
     mutating func known(_ key: Flight.Key, at now: Tick) -> DNSCache.Held? {
         guard !key.findsServer else { return nil }
-        let held = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
-        return held?.isFresh == false && (key.type == .https || key.type == .svcb) && mayBeBound(key) ? nil : held
+        var held = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+        guard let known = held, !known.isFresh else { return held }
+        if key.type == .https || key.type == .svcb, mayBeBound(key) { return nil }
+        held?.answer = existing(known.answer, key, at: now)
+        return held
     }
 
     /// Whether the cached answers to a question may be service bindings with an account's addresses; the account may

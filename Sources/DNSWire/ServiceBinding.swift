@@ -84,9 +84,21 @@ struct ServiceBinding {
         for address in addresses {
             hints[address.isIPv4 ? Self.ipv4Hint : Self.ipv6Hint, default: []] += address.octets
         }
-        parameters.removeAll { $0.key == Self.ipv4Hint || $0.key == Self.ipv6Hint }
+        dropHints(ipv4: true, ipv6: true)
         for (key, value) in hints { parameters.append((key, value)) }
         parameters.sort { $0.key < $1.key }
+        makeMandatoryPresent()
+    }
+
+    fileprivate func hasHints(ipv4: Bool, ipv6: Bool) -> Bool {
+        parameters.contains { ipv4 && $0.key == Self.ipv4Hint || ipv6 && $0.key == Self.ipv6Hint }
+    }
+
+    fileprivate mutating func dropHints(ipv4: Bool, ipv6: Bool) {
+        parameters.removeAll { ipv4 && $0.key == Self.ipv4Hint || ipv6 && $0.key == Self.ipv6Hint }
+    }
+
+    fileprivate mutating func makeMandatoryPresent() {
         // An absent key cannot be mandatory: a client would not use the record (§8).
         guard let mandatory = parameters.firstIndex(where: { $0.key == Self.mandatory }) else { return }
         let keys = parameters[mandatory].value
@@ -171,6 +183,31 @@ extension Answer {
             }
         }
         return made.answer(of: self, keep: left)
+    }
+
+    /// The answer to a question for HTTPS or SVCB without the hints of these families. The signatures of the records are
+    /// left out, and AD is cleared.
+    /// - Returns: Nil if no record has such a hint, or the rest cannot be written.
+    public func withoutHints(ipv4: Bool, ipv6: Bool) -> Answer? {
+        guard ipv4 || ipv6, let (_, type) = asked else { return nil }
+        var made = ComposedMessage(question: body, type: type)
+        var isChanged = false
+        for record in records() where record.section != .additional && record.recordClass == .in {
+            if record.type == .rrsig, record.rdata.count >= 2, record.rdata.span.integer16(at: 0) == type.rawValue {
+                continue
+            }
+            guard record.type == type, var binding = ServiceBinding(record.rdata.span),
+                binding.hasHints(ipv4: ipv4, ipv6: ipv6)
+            else {
+                made.append(record, ttl: record.ttl)
+                continue
+            }
+            isChanged = true
+            binding.dropHints(ipv4: ipv4, ipv6: ipv6)
+            binding.makeMandatoryPresent()
+            made.append(record.name, record.type, ttl: record.ttl, binding.data, in: record.section)
+        }
+        return isChanged ? made.answer(of: self, keep: keep) : nil
     }
 
     /// The most hints of a family.

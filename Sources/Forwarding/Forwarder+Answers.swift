@@ -16,7 +16,10 @@ extension Forwarder {
         switch outcome {
         case .answer(let said):
             guard let to = desk.answered(id.id, said.head.responseCode, toRepeat: toRepeat, at: now) else { break }
-            let answer = withoutSignatures(said, unlessAskedForBy: to.flight.key)
+            var answer = withoutSignatures(said, unlessAskedForBy: to.flight.key)
+            if to.flight.key.type == .https || to.flight.key.type == .svcb {
+                answer = withoutHintsOfLeftOut(answer, to)
+            }
             // The desk's events come first: the end of an outage removes substitutes, and must not remove the answer
             // cached below.
             handleDeskEvents(at: now)
@@ -46,6 +49,18 @@ extension Forwarder {
     private func withoutSignatures(_ answer: Answer, unlessAskedForBy key: Flight.Key) -> Answer {
         guard case .those(dnssecOK: false, checkingDisabled: _) = key.audience, answer.isSigned else { return answer }
         return answer.withoutSignatures(key.type) ?? answer
+    }
+
+    /// A service binding without the hints of a family that `without` or `addressType` leaves out: browsers would dial
+    /// these addresses.
+    @inline(never)
+    private func withoutHintsOfLeftOut(_ answer: Answer, _ to: GroupDesk.Answered) -> Answer {
+        let key = to.flight.key
+        func isLeftOut(_ type: RecordType) -> Bool {
+            let reason = policy.route(key.name, type, for: key.audience).reason
+            return reason == .typeLeftOut || reason == .familyLeftOut || policy.leavesOut(to.messages.group, type)
+        }
+        return answer.withoutHints(ipv4: isLeftOut(.a), ipv6: isLeftOut(.aaaa)) ?? answer
     }
 
     /// Handles the answer of a group that carries messages.

@@ -19,6 +19,7 @@ public import DNSWire
 /// | the network's NAT64 prefix, for AAAA | addresses are made under it |
 /// | this prefix for AAAA, HTTPS and SVCB, if private addresses are removed | an address under it may be private |
 /// | the group of the route that leaves the type out | no later group is asked |
+/// | for HTTPS and SVCB, the groups of the route that leave A and AAAA out | the hints of the family are removed |
 /// | the groups to ask for A, for AAAA under a prefix; for A and AAAA, for a service binding | the answer has their addresses |
 /// | whether the hosts file has the name, for types of which the file has no answer | the name gets no NXDOMAIN |
 ///
@@ -103,6 +104,10 @@ extension Policy {
             add(row, .a, ofAccounts: ofAccounts, to: &hash)
         } else if refusesPrivate, synthesis != nil, type == .aaaa || type == .https || type == .svcb {
             hash.add(prefixMark)
+        }
+        if type == .https || type == .svcb {
+            hash.add(markOfLeftOut(row, .a, ofAccounts: false))
+            hash.add(markOfLeftOut(row, .aaaa, ofAccounts: false))
         }
         if row.kind == .binding {
             let addresses = Row(index: row.index, kind: .addresses)

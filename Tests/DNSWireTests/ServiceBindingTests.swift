@@ -66,6 +66,22 @@ import Testing
         #expect(Self.bound("0001 00 0000 0002 0004 0004 0004 c0000201", to: []) == hex("0001 00"))
     }
 
+    @Test("the hints of one family are left out, with the signature of their record")
+    func withoutHints() throws {
+        let records = [
+            Wire.record(
+                Wire.pointer, .https,
+                hex("0001 00 0000 0002 0006 0004 0004 c0000201 0006 0010 20010db8000000000000000000000001")),
+            Wire.record(Wire.pointer, .rrsig, [0, 65] + [UInt8](repeating: 7, count: 20)),
+        ]
+        let answer = Wire.answer(.https, records)
+        let ipv4 = try #require(answer.withoutHints(ipv4: false, ipv6: true)).records()
+        #expect(ipv4.map(\.rdata) == [hex("0001 00 0004 0004 c0000201")] && ipv4[0].ttl == answer.records()[0].ttl)
+        #expect(answer.withoutHints(ipv4: true, ipv6: true)?.records().map(\.rdata) == [hex("0001 00")])
+        #expect(answer.withoutHints(ipv4: false, ipv6: false) == nil)
+        #expect(Wire.answer(.https, [records[1]]).withoutHints(ipv4: true, ipv6: true) == nil)
+    }
+
     @Test(
         "RFC 9460 §2.2: what is not valid is left out",
         arguments: [

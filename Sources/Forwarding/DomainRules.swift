@@ -93,15 +93,24 @@ public final class DomainRules: Sendable {
     /// question about a top-level domain goes to the group that takes every name, if there is one.
     func find(_ name: Name, _ type: RecordType) -> Finding {
         let found = find(name)
-        guard name != .root else { return found }
-        if found.reserved == .singleLabel, type.isAboutZone {
-            let ofRoot = find(name, from: Int(name.wire[0]) + 1)
-            return ofRoot.group == nil ? found : ofRoot
-        }
-        guard type == .ds, found.reserved == nil else { return found }
+        guard type.isAboutZone, name != .root else { return found }
         let parent = find(name, from: Int(name.wire[0]) + 1)
+        if found.reserved == .singleLabel { return parent.group == nil ? found : parent }
+        guard type == .ds, found.reserved == nil else { return found }
         // The parent of `10.in-addr.arpa` is public.
-        return parent.reserved == nil && Self.withoutGroups.find(name).reserved == .privateName ? found : parent
+        guard parent.reserved == nil, Self.isPrivate(name) else { return parent }
+        // The pattern for single labels takes the name and not what it is a part of.
+        return found.isNamed ? found : parent.group == nil ? reserved(name) : parent
+    }
+
+    /// The rule for a name, whatever the groups.
+    private func reserved(_ name: Name) -> Finding {
+        var found = Finding()
+        guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return found }
+        table.forEach(holding: name, from: first) { match in
+            if found.match == nil, case .reserved = match.value { found.match = match }
+        }
+        return found
     }
 
     /// - Parameter start: The offset of a label of the name; earlier labels are ignored, and the rest is not a single

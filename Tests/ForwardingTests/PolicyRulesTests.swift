@@ -173,6 +173,7 @@ import Testing
         // "" takes the name and not what it is a part of.
         #expect(asked("com", .ns, policy) == "office")
         #expect(asked("com", .ds, policy) == "fallback")
+        #expect(policy.rule(for: Name("com")!, .ds).taker == .reserved(.singleLabel))
         #expect(asked(".", .ds, policy) == "fallback")
         // What is nobody's stays so, and private names go to no other.
         let all = try self.policy(list(".", of: .group(office)))

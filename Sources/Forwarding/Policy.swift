@@ -321,12 +321,10 @@ public struct Policy: Sendable {
     /// The rule for a question. Without private names, a validator's question about a single label is about a top-level
     /// domain.
     func find(_ name: Name, _ type: RecordType) -> DomainRules.Finding {
-        let found = rules.find(name, type)
-        // A group that answers by itself has no zone with the DS records of names that it leaves to others.
-        if type == .ds, let parent = found.group, groupRoutes[parent.rawValue].answer != nil,
-            case let own = rules.find(name), own.reserved == nil
-        {
-            return own
+        var found = rules.find(name, type)
+        // A group that answers by itself has no zone with the records of names that it leaves to others.
+        if type.isAboutZone, let taker = found.group, groupRoutes[taker.rawValue].answer != nil {
+            found = rules.find(name)
         }
         guard hasNoPrivateNames, found.reserved == .singleLabel, type.isAboutZone else { return found }
         return rules.find(.root)

@@ -13,7 +13,8 @@ public struct Policy: Sendable {
     private var otherwise: GroupID
     /// The group for private names that match no pattern of another group.
     let privateNames: GroupID
-    /// Whether ``privateNames`` has no servers now; private names then do not exist, or are not known yet.
+    /// Whether ``privateNames``, and the groups that are asked when it fails, have no servers now; private names then
+    /// do not exist, or are not known yet.
     private(set) var hasNoPrivateNames = false
     /// See ``UpstreamGroup/awaitsServers``.
     private var awaitsPrivateNames = false
@@ -83,8 +84,8 @@ public struct Policy: Sendable {
     ///     ``Flight/maximumSteps``. If empty or absent, no group is asked.
     ///   - rules: The group of each name.
     ///   - otherwise: The group for all other names.
-    ///   - privateNames: The group for private names; without servers, no private name exists. If it is `fallback`,
-    ///     private names go to it with servers or without.
+    ///   - privateNames: The group for private names; without servers, and with none behind it, no private name exists.
+    ///     If it is `fallback`, private names go to it with servers or without.
     ///   - privateAllowed: If not nil, private addresses are allowed only for these names and the names under them, for
     ///     names that RFCs leave to resolvers, and for names that a pattern other than ``DomainPattern/singleLabels``
     ///     and `.` gives to a group other than HTTPDNS.
@@ -337,8 +338,8 @@ public struct Policy: Sendable {
 
     /// Applies the changed servers of a group.
     mutating func setServers(of group: UpstreamGroup) {
-        setPrivateServers(group)
         kinds = GroupKinds(kinds, with: group)
+        setPrivateServers(group)
         setStepsByServers()
         setBases()
     }
@@ -358,7 +359,10 @@ public struct Policy: Sendable {
     }
 
     private mutating func setPrivateServers(_ group: UpstreamGroup) {
-        guard group.id == privateNames, group.id != .fallback else { return }
-        (hasNoPrivateNames, awaitsPrivateNames) = (group.servers.isEmpty, group.awaitsServers)
+        guard privateNames != .fallback, kinds.marks[privateNames] != nil else { return }
+        if group.id == privateNames { awaitsPrivateNames = group.awaitsServers }
+        hasNoPrivateNames = !groupRoutes[privateNames.rawValue].messageSteps.contains {
+            $0.after.contains(.failure) && kinds.serving.contains($0.group)
+        }
     }
 }

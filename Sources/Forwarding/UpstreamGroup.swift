@@ -211,6 +211,8 @@ final class GroupKinds: Sendable {
     let leavingValidators, signing: Set<GroupID>
     /// The accounts for whose names other groups are asked for HTTPS and SVCB, and the groups that may be asked.
     let bindingAccounts, encrypted: Set<GroupID>
+    /// The groups that have servers.
+    let serving: Set<GroupID>
     /// The types that groups are not asked for; a group without such a type is absent.
     let without: [GroupID: Set<RecordType>]
     /// The settings of each group that decide about answers.
@@ -227,6 +229,7 @@ final class GroupKinds: Sendable {
         signing = Set(groups.filter(\.maySign).map(\.id))
         bindingAccounts = Set(groups.filter { $0.carriesAddresses && $0.looksForBindings }.map(\.id))
         encrypted = Set(groups.filter(\.isEncrypted).map(\.id))
+        serving = Set(groups.filter { !$0.servers.isEmpty }.map(\.id))
         without = Dictionary(groups.map { ($0.id, $0.without) }) { first, _ in first }.filter { !$0.value.isEmpty }
         marks = Dictionary(groups.map { ($0.id, Mark($0)) }) { first, _ in first }
     }
@@ -239,6 +242,7 @@ final class GroupKinds: Sendable {
         marks = others.marks.merging([group.id: Mark(group)]) { _, new in new }
         signing = others.signing.subtracting([group.id]).union(group.maySign ? [group.id] : [])
         encrypted = others.encrypted.subtracting([group.id]).union(group.isEncrypted ? [group.id] : [])
+        serving = others.serving.subtracting([group.id]).union(group.servers.isEmpty ? [] : [group.id])
     }
 
     /// The families that a group is asked for by the settings, whatever the present routes.

@@ -241,8 +241,10 @@ final class LocalServers: @unchecked Sendable {
         guard let settings else { return }
         let servers = servers(of: settings.fallback.group)
         if !servers.isEmpty || settings.isFallbackNeeded { report.fallback(settings, servers) }
-        let isAwaited = settings.privateNames.entries.contains(.resolvConf) && !hasFound
-        report.privateNames(self.servers(of: settings.privateNames), unlike: servers, isAwaited: isAwaited)
+        let (group, own) = (settings.privateNames, self.servers(of: settings.privateNames))
+        // The groups of `thenTry` are asked in place of the missing servers.
+        if own.isEmpty, group.thenTryOn.contains(.failure), !group.thenTry.isEmpty { return }
+        report.privateNames(own, unlike: servers, isAwaited: group.entries.contains(.resolvConf) && !hasFound)
     }
 }
 

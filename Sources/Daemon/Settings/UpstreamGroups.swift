@@ -123,7 +123,7 @@ struct UpstreamGroups {
             let isAsked =
                 switch group.name {
                 case Settings.Group.fallbackName: settings.isFallbackAsked
-                case Settings.Group.privateName: !group.servers.isEmpty
+                case Settings.Group.privateName: !group.servers.isEmpty || !group.thenTry.isEmpty
                 default: group.answer == nil
                 }
             if isAsked {

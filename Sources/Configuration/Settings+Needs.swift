@@ -10,7 +10,7 @@ extension Settings {
 
     /// Whether `[fallback]` is asked for any name.
     package var isFallbackNeeded: Bool {
-        isFallbackAsked || upstreams.contains { $0.thenTry.contains(Group.fallbackName) }
+        isFallbackAsked || (upstreams + [privateNames]).contains { $0.thenTry.contains(Group.fallbackName) }
     }
 
     /// The servers for private names if `[private]` names none: with httpOnly, no server.

@@ -187,6 +187,9 @@ import Testing
         #expect(changed.thenTry == ["fallback"])
         let other = try load(account + "httpOnly = false\nthenTry = ['office']\n" + office).httpdns
         #expect(other?.thenTry == ["office"] && other?.httpOnly == false)
+        let tail = "httpOnly = true\n[private]\nservers = ['192.168.1.1']\n"
+        #expect(try !load(account + tail).isFallbackNeeded)
+        #expect(try load(account + tail + "thenTry = ['fallback']").isFallbackNeeded)
     }
 
     @Test("the secrets of groups' certificates are known as such, their authorities are not")

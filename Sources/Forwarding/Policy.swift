@@ -282,7 +282,7 @@ public struct Policy: Sendable {
     }
 
     /// Whether the route of a question reaches a group. If the group leaves the type out, its answer is NODATA.
-    func leads(_ name: Name, _ type: RecordType, to group: GroupID) -> Bool {
+    public func leads(_ name: Name, _ type: RecordType, to group: GroupID) -> Bool {
         let finding = find(name, type)
         let way = groupRoutes[index(finding)]
         let isAddressed = Self.canBeAddressed(name) && !Self.isBypassed(finding)

@@ -178,6 +178,19 @@ def test_a_fallback_beside_the_route_is_asked_for_no_name_of_the_account(command
     assert last in shown.stderr and ("thenTry" in keys) == bool(other.questions), shown
 
 
+@pytest.mark.parametrize("group", ["fallback", "private", "other"])
+def test_a_group_is_asked_for_no_name_of_the_account(command, service, scripted_resolver, group):
+    """Not even with --group, if no route leads to it."""
+    other = scripted_resolver(answer_locally, address="127.0.0.5")
+    asked = command.local if group == "fallback" else other
+    command("probe", "--group", group, whole={
+        "httpdns": service("aes", every_name).settings() | {"thenTry": ["spare"]},
+        "domains": {"intercept": ["secret.shop.example"]}, "private": {"servers": [other.endpoint]},
+        "upstreams.spare": {"servers": ["127.0.0.9"]},
+        "upstreams.other": {"servers": [other.endpoint], "domains": ["*.other.example"]}})
+    assert {question.name.to_text() for question in asked.questions} == {"example.com."}
+
+
 STORES = {
     "works": ([], None, r"takes and gives answers, after \d+ ms"),
     "needs a password": (["--requirepass", PASSWORD], None, "it asks for a password"),

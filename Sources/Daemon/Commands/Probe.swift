@@ -34,8 +34,8 @@ public struct Probe {
     /// - Parameters:
     ///   - chosen: The name of the group to ask. After `httpdns`, or the group with `.` if there is no such section, the
     ///     groups of its `thenTry` and `[fallback]` are asked, too.
-    ///   - name: The name to ask for; nil for a name that the group probably has. A `[fallback]` that is not in the
-    ///     `thenTry` of `httpdns` is asked for neither, but for ``Settings/commonName``.
+    ///   - name: The name to ask for; nil for a name that the group probably has and may be asked for. A `[fallback]`
+    ///     that is not in the `thenTry` of `httpdns` is asked for neither, but for ``Settings/commonName``.
     ///   - environment: The variables that may contain `http_proxy` and the like.
     ///   - asking: Called with each server before it is asked, with its number and the number of all servers.
     ///   - say: Called with one line after the other, perhaps on a queue of its own; failures have the words of the
@@ -49,16 +49,17 @@ public struct Probe {
         straight = try StraightAsking(settings)
         let isUsual = chosen == Settings.Group.httpdnsName
         let fallback = Settings.Group.fallbackName
-        let main = straight.forwarderLoop.look { forwarder, _ in forwarder.policy.mainSteps.first?.group }
-        let takesAll = straight.groups.first { $0.id == main }?.name
+        let policy = straight.forwarderLoop.look { forwarder, _ in forwarder.policy }
+        let takesAll = straight.groups.first { $0.id == policy.mainSteps.first?.group }?.name
         first = settings.httpdns ?? settings.groups.first { $0.name == takesAll } ?? settings.fallback.group
         let route = isUsual ? [first.name] + first.thenTry : [chosen]
         let beside = isUsual && !route.contains(fallback) ? [fallback] : []
         for groupName in route + beside {
             guard let group = straight.groups.first(where: { $0.name == groupName }) else { continue }
-            let named = settings.upstreams.first { $0.name == groupName }
-            let usual = named?.domains.lazy.compactMap(\.nameToAsk).first ?? settings.nameToLookUp
-            let asked = beside.isEmpty || groupName != fallback ? name ?? usual : Settings.commonName
+            let own = settings.upstreams.first { $0.name == groupName }?.domains.lazy.compactMap(\.nameToAsk).first
+            let ofAccount = settings.nameToLookUp
+            let usual = own ?? (policy.leads(ofAccount, .a, to: group.id) ? ofAccount : Settings.commonName)
+            let asked = beside.contains(groupName) ? Settings.commonName : name ?? usual
             steps += group.servers.map { Step(group: group, server: $0, name: asked) }
         }
         remarks += settings.applyingProxy(in: environment).found.filter { $0.group.name == chosen }.map(\.text)

@@ -3,12 +3,13 @@
 import re
 import time
 
+import dns.rcode
 import pytest
 
 import daemon as processes
 from httpdns_service import Fault, every_name
 from relay import Relay
-from resolvers import answer_locally
+from resolvers import answer_locally, reply_to
 from store import PASSWORD, Store
 
 UNREACHABLE = 69
@@ -119,6 +120,18 @@ def test_probe_without_a_service(command, binary, tmp_path, resolver, code):
     assert command.local.address == "127.0.0.4"
     shown = processes.run(binary, "probe", "-c", str(file))
     assert shown.returncode == code and resolver in shown.stdout, shown
+
+
+@pytest.mark.parametrize("code", ["REFUSED", "SERVFAIL"])
+@pytest.mark.parametrize("group", [[], ["--group", "fallback"], ["--group", "office"]], ids=["usual", "fallback", "office"])
+def test_a_resolver_that_refuses(command, scripted_resolver, code, group):
+    """Its reply is no answer, unless it is about a name that no route leads to it."""
+    refusing = scripted_resolver(lambda asked: reply_to(asked.message, rcode=dns.rcode.from_text(code)), address="127.0.0.5")
+    shown = command("probe", *group, whole={
+        "fallback": {"servers": [refusing.endpoint]}, "private": {"servers": [refusing.endpoint]},
+        "upstreams.office": {"servers": [refusing.endpoint], "domains": ["corp.example"]}})
+    assert shown.returncode == UNREACHABLE and f"{code} for" in shown.stdout and "does not work" in shown.stderr, shown
+    assert command("probe", "--group", "private", whole={"private": {"servers": [refusing.endpoint]}}).returncode == 0
 
 
 @pytest.mark.parametrize("key", ["domains", "domainsFile"])

@@ -27,6 +27,8 @@ public struct Probe {
         let group: UpstreamGroup
         let server: Server
         let name: Name
+        /// Whether the group may be asked for the name, so that a refusal is a failure.
+        let takesName: Bool
         /// The server by its name in the log.
         var who: String { "\(group.title) \(server)" }
     }
@@ -60,7 +62,8 @@ public struct Probe {
             let ofAccount = settings.nameToLookUp
             let usual = own ?? (policy.leads(ofAccount, .a, to: group.id) ? ofAccount : Settings.commonName)
             let asked = beside.contains(groupName) ? Settings.commonName : name ?? usual
-            steps += group.servers.map { Step(group: group, server: $0, name: asked) }
+            let takesName = policy.leads(asked, .a, to: group.id)
+            steps += group.servers.map { Step(group: group, server: $0, name: asked, takesName: takesName) }
         }
         remarks += settings.applyingProxy(in: environment).found.filter { $0.group.name == chosen }.map(\.text)
         if !isUsual {
@@ -143,7 +146,7 @@ public struct Probe {
             return ("\(who) answers after \(took) ms: \(results.first?.words ?? "nothing about") \(step.name)", true)
         case .answer(let answer):
             let words = answer.head.responseCode == .noError ? "" : ": \(answer.head.responseCode) for \(step.name)"
-            return ("\(who) answers after \(took) ms\(words)", true)
+            return ("\(who) answers after \(took) ms\(words)", answer.refusal == nil || !step.takesName)
         }
     }
 

@@ -88,7 +88,11 @@ extension Explained {
         let haveAllFailed = part.said.count > 1 && part.said.allSatisfy { $0.failure != nil }
         let others = haveAllFailed ? "no other server of \(part.group.title) answers, and " : ""
         let later = parts.dropFirst(part.index + 1)
-        let next = later.first { $0.part.after.contains(.failure) && $0.said.contains(where: \.isAnswer) }
+        // A server that was not asked, such as an account's, may well answer.
+        let next = later.first {
+            $0.part.after.contains(.failure) && !$0.part.standing.isWithoutRecord
+                && $0.said.contains { $0.failure == nil }
+        }
         if let next { return others + "\(next.group.title) is asked in the place of \(part.group.title)" }
         return others + (later.isEmpty ? "no other group may be asked" : "no group answers in its place")
     }

@@ -118,6 +118,10 @@ import Testing
                 "Check 192.0.2.1:53: no route; fallback is asked in the place of office."
             ),
             ([[fails()], [fails()]], false, "Check 192.0.2.1:53: no route; no group answers in its place."),
+            (
+                [[fails()], [Explained.Said(.notAsked("it bills for that"))]], false,
+                "Check 192.0.2.1:53: no route; fallback is asked in the place of office."
+            ),
             ([[fails()]], true, "Check 192.0.2.1:53: no route; no other group may be asked."),
             (
                 [[fails(), fails()]], true,

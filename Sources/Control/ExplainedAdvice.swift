@@ -2,6 +2,7 @@ import Base
 import DNSCache
 import DNSWire
 import Forwarding
+import Names
 
 /// The operator's remedy, in one sentence; nil if there is no problem, or if the lines above name the remedy.
 extension Explained {
@@ -61,6 +62,10 @@ extension Explained {
     /// The remedy for a question that no group may be asked, unless the question only concerns this machine.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
+        // The same pattern in `except` would be an error.
+        case .groupAnswers
+        where rule?.key == "\(takerSection).domains" && explanation.rule.pattern == .subtree(explanation.name):
+            "Take \(explanation.name) out of \(takerSection).domains if this group is not to answer it."
         case .groupAnswers:
             "Add \(explanation.name) to \(takerSection).except if this group is not to answer it."
         case .privateNamesAwaited: "If the network names no resolver, name one in private.servers."

@@ -90,6 +90,24 @@ import Testing
         #expect(explained.json.text.contains("\"groupAnswers\""))
     }
 
+    /// A pattern is in `domains` or in `except`, not in both.
+    @Test func howANameGetsPastAGroupThatAnswers() {
+        for (pattern, advice) in [
+            ("www.example.com", "Take www.example.com out of upstreams.ads.domains if this group is not to answer it."),
+            ("example.com", "Add www.example.com to upstreams.ads.except if this group is not to answer it."),
+        ] {
+            var explained = explained([]) { explanation in
+                explanation.taker = group(Self.office, "ads", servers: 0)
+                (explanation.parts, explanation.reason) = ([], .groupAnswers)
+                explanation.rule = PolicyDecision(
+                    taker: .group(Self.office), pattern: DomainPattern(pattern), location: .init(list: 0, line: 1))
+                explanation.fate = .made(.nxDomain(name, type: .a, negativeTTL: 30))
+            }
+            explained.rule?.key = "upstreams.ads.domains"
+            #expect(explained.advice == advice)
+        }
+    }
+
     @Test func whereTheRuleStandsAndWhoIsAsked() {
         let text = explained([[says(7)], [says(8)]]).text
         #expect(

@@ -72,9 +72,12 @@ extension Explained {
         case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .any, .hosts, .familyLeftOut,
             .typeLeftOut, .translated, .serviceBinding:
             nil
+        // Without `httpOnly`, the route of the fallback begins with itself.
         case .addresses, .privateName, .singleLabel, .notHostname, .type:
-            "Name a group in \(takerSection).thenTry, or give the name to one in [upstreams.NAME]: no group may be asked for it "
-                + "now."
+            explanation.taker?.id == .fallback
+                ? "Give the name to a group in [upstreams.NAME]: with httpdns.httpOnly no name goes to fallback."
+                : "Name a group in \(takerSection).thenTry, or give the name to one in [upstreams.NAME]: no group may be asked "
+                    + "for it now."
         }
     }
 

@@ -251,12 +251,15 @@ extension Report {
         return "domains.intercept is empty: HTTPDNS is asked for every name that no other group takes, and bills each"
     }
 
-    /// The accounts behind `[private]`, and the patterns of groups that match only names for which no group is asked, in
-    /// words.
+    /// The accounts behind `[private]`, groups behind a `[fallback]` that no name goes to, and the patterns of groups that
+    /// match only names for which no group is asked, in words.
     static func withoutEffect(_ settings: Settings) -> [String] {
         settings.accounts.filter { settings.privateNames.thenTry.contains($0.name) }.map {
             "private.thenTry names \($0.name) without effect: no HTTPDNS account is asked for a private name"
         }
+            + (settings.isFallbackAsked || settings.fallback.group.thenTry.isEmpty
+                ? []
+                : ["fallback.thenTry has no effect: with httpOnly no name of its own goes to fallback"])
             + settings.upstreams.flatMap { group in
                 group.domains.filter { DomainRules.areNeverAsked($0) }.map {
                     "\(group.section).domains names \($0) without effect: it is answered here, and no server is asked for it"

@@ -172,6 +172,11 @@ import Testing
             ($0.parts, $0.fate) = ([], .made(.noData(name, type: .mx, negativeTTL: 5)))
         }
         #expect(alone.advice?.hasPrefix("Name a group in upstreams.office.thenTry, or ") ?? false)
+        let only = explained([]) {
+            ($0.parts, $0.fate) = ([], .made(.noData(name, type: .mx, negativeTTL: 5)))
+            $0.taker = group(.fallback, "fallback")
+        }
+        #expect(only.advice?.hasSuffix("with httpdns.httpOnly no name goes to fallback.") ?? false)
     }
 
     @Test func whatIsCachedAndWhoSaidIt() {

@@ -45,6 +45,8 @@ struct RemarksTests {
         let words = try Report.withoutEffect(Settings.load(account + "[\"httpdns\", \"fallback\"]\n"))
         #expect(words.count == 1 && words[0].hasPrefix("private.thenTry names httpdns without effect"))
         #expect(try Report.withoutEffect(Settings.load(account + "[\"fallback\"]\n")).isEmpty)
+        let only = "[httpdns]\ntoken = '1'\nhttpOnly = true\n[fallback]\nthenTry = ['private']\n"
+        #expect(try Report.withoutEffect(Settings.load(only)).map { $0.prefix(16) } == ["fallback.thenTry"])
     }
 
     @Test func checkSaysOfAProxyWhatTheStartSays() throws {

@@ -262,7 +262,7 @@ extension Daemon {
         words += Report.withoutEffect(settings)
         words += [Report.closedToThisHost(allow, at: addresses), Report.billsAll(settings)].compactMap(\.self)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
-        words += Report.privateNamesElsewhere(settings)
+        words += Report.privateNamesElsewhere(settings, names, numbers)
         words += Sockets.missingUnderSystemd(settings.listen)
         let local = LocalReading(settings, [.resolvers, .hosts])
         words += Report.unread(settings.fallback.hosts, local.hostsFailures)

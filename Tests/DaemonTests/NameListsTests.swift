@@ -3,6 +3,7 @@ import Configuration
 import DNSWire
 import Forwarding
 import Foundation
+import Log
 import Testing
 
 @testable import Daemon
@@ -33,6 +34,33 @@ import Testing
             let names = try NameLists(settings, numbers, NameLists.Known(names: last, cacheFile: ""))
             #expect(names.files.map(\.key) == groups.map { "upstreams.\($0).domainsFile" })
             last = names
+        }
+    }
+
+    /// Names that only this network can know, asked of a server outside it by a list or by `thenTry`.
+    @Test func privateNamesThatLeaveTheNetwork() throws {
+        try write("# of the office\nlan\n", "names")
+        let office = "[fallback]\nservers = ['9.9.9.9']\n[upstreams.office]\nservers = "
+        for (text, place) in [
+            (
+                office + "['9.9.9.9']\ndomainsFile = '\(folder)/names'\n",
+                "upstreams.office.domainsFile: \(folder)/names"
+            ),
+            (office + "['192.168.1.1']\ndomains = ['lan']\nthenTry = ['fallback']\n", "upstreams.office.domains"),
+            (office + "['192.168.1.1']\ndomains = ['lan', '']\n", nil),
+            (
+                "[domains]\nbypassFile = '\(folder)/names'\n" + office + "['9.9.9.9']\ndomains = ['corp.example']\n",
+                "domains.bypassFile: \(folder)/names"
+            ),
+        ] {
+            let settings = try Settings.load(text)
+            let numbers = GroupNumbers(settings)
+            let words = Report.privateNamesElsewhere(settings, try NameLists(settings, numbers), numbers)
+            #expect(
+                words
+                    == (place.map {
+                        ["\($0) has lan, which only this network can know, asked of 9.9.9.9:53, which is not on it"]
+                    } ?? []))
         }
     }
 

@@ -240,6 +240,16 @@ struct NameLists: Sendable, Equatable {
     /// Whether a file must be checked again.
     var isWaiting: Bool { files.contains(where: \.isWaiting) }
 
+    /// The patterns of groups' names that only this network can know, with the place of each; of a file the first alone.
+    var privateNames: [(place: String, pattern: DomainPattern, group: GroupID)] {
+        sources.flatMap { source -> [(String, DomainPattern, GroupID)] in
+            guard case .group(let id) = source.owner else { return [] }
+            let found = source.list.patterns.filter { DomainRules.arePrivate($0) }
+            return source.path.isEmpty
+                ? found.map { (source.key, $0, id) } : found.prefix(1).map { ("\(source.key): \(source.path)", $0, id) }
+        }
+    }
+
     /// The contents of each list of a group that answers by itself, in words.
     var contents: [String] { files.compactMap { $0.use == .answers && $0.fault == nil ? $0.contents : nil } }
 

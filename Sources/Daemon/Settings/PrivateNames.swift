@@ -6,23 +6,23 @@ import Names
 
 extension Report {
     /// The private names that go to servers outside this network, in words.
-    static func privateNamesElsewhere(_ settings: Settings) -> [String] {
-        func say(_ key: String, _ patterns: [DomainPattern], _ group: Settings.Group?) -> [String] {
-            guard let outside = group?.serverElsewhere else { return [] }
-            return patterns.filter { DomainRules.arePrivate($0) }.map {
-                "\(key) has \($0 == .singleLabels ? "single labels" : "\($0)"), which only this network can know, asked of "
-                    + "\(outside), which is not on it"
+    static func privateNamesElsewhere(
+        _ settings: Settings, _ names: NameLists, _ numbers: GroupNumbers
+    ) -> [String] {
+        var words = names.privateNames.compactMap { place, pattern, id -> String? in
+            guard let taker = settings.groups.first(where: { numbers[$0.name] == id }) else { return nil }
+            let mayAskAccounts = id != .fallback && pattern != .singleLabels
+            let route = [taker] + taker.thenTry.compactMap { name in settings.groups.first { $0.name == name } }
+            return route.lazy.filter { mayAskAccounts || $0.account == nil }.compactMap(\.serverElsewhere).first.map {
+                "\(place) has \(pattern == .singleLabels ? "single labels" : "\(pattern)"), which only this network can know, "
+                    + "asked of \($0), which is not on it"
             }
         }
-        let domains = settings.domains
-        var words = say("domains.intercept", domains.intercept.map { .subtree($0) }, settings.httpdns)
-        words += say("domains.bypass", domains.bypass.map { .subtree($0) }, settings.fallback.group)
         if let server = settings.privateNames.serverElsewhere {
             words.append(
                 "private.servers: \(server) is not on this network, and is told the names that only this network can know"
             )
         }
-        for group in settings.upstreams { words += say("\(group.section).domains", group.domains, group) }
         return words
     }
 

@@ -21,12 +21,14 @@ extension Explained {
             return adviceOnFailure(part, server.address, said)
         }
         guard let said = part.said.first(where: \.isAnswer) else { return nil }
-        if explanation.refusesPrivate, said.addresses.contains(where: \.isPrivate) {
+        if explanation.refusesPrivate, said.addresses.contains(where: { $0.isPrivate || inside($0).isPrivate }) {
             return
                 "Add the name to domains.privateAllowed if it may have private addresses: they are taken out of answers."
         }
         let bogus = part.part.group.bogusAddresses
-        if let address = said.addresses.first(where: { address in bogus.contains { $0.contains(address) } }) {
+        if let address = said.addresses.first(where: { address in
+            bogus.contains { $0.contains(address) || $0.contains(inside(address)) }
+        }) {
             return
                 "Take \(address) out of \(part.group.section).bogusAddresses if it is right: an answer with it is NXDOMAIN."
         }
@@ -42,6 +44,12 @@ extension Explained {
         return
             "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.title) says something else now."
             + forged
+    }
+
+    /// The IPv4 address in an address under the network's prefix, by which such an address is judged.
+    private func inside(_ address: IPAddress) -> IPAddress {
+        guard case .addresses(let prefix) = explanation.translation else { return address }
+        return prefix.ipv4(in: address) ?? address
     }
 
     /// A warning that a private name may be sent out of this network, by any group of its route.

@@ -260,6 +260,11 @@ import Testing
         let said = says(.addresses(name, type: .a, [.v4(10, 0, 0, 1)], ttl: 60))
         let refused = explained([[said]], wall: true) { $0.refusesPrivate = true }
         #expect(refused.advice?.hasPrefix("Add the name to domains.privateAllowed") ?? false)
+        let under = says(.addresses(name, type: .aaaa, [IPAddress("2001:db8:64::a01:203")!], ttl: 60))
+        let translated = explained([[under]], wall: true) {
+            ($0.refusesPrivate, $0.translation) = (true, .addresses(NAT64Prefix(Network("2001:db8:64::/96")!)!))
+        }
+        #expect(translated.advice?.hasPrefix("Add the name to domains.privateAllowed") ?? false)
         #expect(explained([[said]], wall: true).advice == nil)
     }
 

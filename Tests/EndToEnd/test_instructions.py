@@ -79,6 +79,17 @@ def counted(daemon, stripped, tmp_path):
     assert shutil.which("callgrind_control"), "valgrind is installed"
 
 
+def test_the_order_of_functions_is_of_this_program(binary):
+    """The linker puts the functions side by side that config/order.txt lists. With names that are gone it spares less memory:
+    `make order` writes it again."""
+    listed = (HERE.parents[1] / "config/order.txt").read_text().split()
+    symbols = subprocess.run(["nm", "--defined-only", binary], stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
+    there = {line.split(None, 2)[2] for line in symbols.splitlines()}
+    known = sum(name in there for name in listed)
+    print(f"{known} of {len(listed)} functions")
+    assert known >= 0.8 * len(listed), f"of {len(listed)} functions in config/order.txt {known} are left: run make order"
+
+
 # One listener, one family, and time enough for a machine that is fifty times slower.
 SETTINGS = {"listen": {"addresses": ["127.0.0.1:53"], "workers": 1},
             "httpdns": {"httpOnly": True, "addressType": "ipv4", "timeout": 20000}}

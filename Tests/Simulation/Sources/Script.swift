@@ -554,7 +554,8 @@ struct Script {
         for number in 1...3 where number != well {
             add(&chance, at: begin, .trouble(host: "\(group)-\(number)", .silent, seconds: 8))
         }
-        for second in 0..<180 as Range<UInt64> {
+        // The trouble counts for two minutes more, and a server may be left alone for one.
+        for second in 0..<300 as Range<UInt64> {
             let isVain = (7..<24).contains(second)
             ask(&chance, isVain ? "z" : "h", zone, at: begin + second * 1_000_000_000, below: 100_000)
         }

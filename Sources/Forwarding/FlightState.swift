@@ -285,10 +285,13 @@ extension Flight {
     /// Whether the name has records of other types at an earlier group, so that no group's NXDOMAIN is given for it.
     func hasName(before step: Int) -> Bool { has(.noData, in: 0..<step) }
 
-    /// Whether the group with this origin, of an earlier step, has no record of the name. After a restart the origin is
-    /// unknown, and any such group counts.
-    func isWithoutRecord(_ origin: UInt16, before step: Int) -> Bool {
-        (0..<step).contains { steps[$0] == .noRecord && (origin == 0 || route[$0].group.origin == origin) }
+    /// Whether the account with this origin, of an earlier step, has no record of the name. After a restart the origin
+    /// is unknown, and may be any account of the route.
+    func isWithoutRecord(_ origin: UInt16, before step: Int, _ rules: FlightRules) -> Bool {
+        let accounts = route.indices.filter {
+            origin == 0 ? rules.carriesAddresses(route[$0]) : route[$0].group.origin == origin
+        }
+        return !accounts.isEmpty && accounts.allSatisfy { $0 < step && steps[$0] == .noRecord }
     }
 
     /// The step that an answer leads to; nil if the answer leads to no other group, as an account's: the account has

@@ -325,7 +325,7 @@ extension Forwarder {
         guard !key.findsServer, !answer.isSigned else { return false }
         return policy.isInHosts(key.name, key.type)
             || addressesOfAccounts(key, at: now).contains {
-                $0.isFresh && !$0.isStandIn && flight?.isWithoutRecord($0.origin, before: step) != true
+                $0.isFresh && !$0.isStandIn && flight?.isWithoutRecord($0.origin, before: step, desk.rules) != true
             }
     }
 

@@ -21,7 +21,7 @@ final class ControlConnection: @unchecked Sendable {
     static let watchLimit = 256 * 1024
 
     /// The longest time from accept to close, in nanoseconds, and the longest to an answer: lists of names may take
-    /// long to reload.
+    /// long to reload, and the cache's file long to write.
     private static let longestConnection: UInt64 = 10_000_000_000
     static let longestAnswering: UInt64 = 60_000_000_000
 

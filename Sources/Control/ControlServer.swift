@@ -24,7 +24,7 @@ package final class ControlServer: @unchecked Sendable {
     /// Explains a question; may be called on any thread. `done` gets nil if too many explanations are under way.
     private let explain: @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void
     /// Removes the answers of some names, and reports the number of removed answers; may be called on any thread.
-    private let flush: @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void
+    private let flush: @Sendable ([NameScope], _ done: @escaping @Sendable (Int) -> Void) -> Void
     /// Reloads the configuration; may be called on any thread. Nil if there is no configuration.
     private let reload: Reload?
 
@@ -59,7 +59,7 @@ package final class ControlServer: @unchecked Sendable {
         _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, history: HistoryFile?,
         watched: [WatchNotes], report: Report,
         explain: @escaping @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void,
-        flush: @escaping @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void,
+        flush: @escaping @Sendable ([NameScope], _ done: @escaping @Sendable (Int) -> Void) -> Void,
         reload: Reload?
     ) throws(SystemError) {
         // A container's probe and the end of the daemon wait for this loop, on a busy machine, too.
@@ -190,7 +190,7 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    private func forget(_ names: NameScope, _ done: @escaping @Sendable (Int) -> Void) {
+    private func forget(_ names: [NameScope], _ done: @escaping @Sendable (Int) -> Void) {
         flush(names) { [self] count in
             report.flushed(count)
             loop.submit { done(count) }
@@ -299,13 +299,7 @@ extension ControlServer {
         guard !scopes.isEmpty else {
             return done(ControlResponse(.badRequest, "say which names are to be forgotten\n"))
         }
-        @Sendable func next(_ rest: ArraySlice<NameScope>, _ sum: Int) {
-            guard let scope = rest.first else {
-                return done(ControlResponse(.ok, "\(counted(sum, "answer")) forgotten\n"))
-            }
-            forget(scope) { next(rest.dropFirst(), sum + $0) }
-        }
-        next(scopes[...], 0)
+        forget(scopes) { done(ControlResponse(.ok, "\(counted($0, "answer")) forgotten\n")) }
     }
 
     private func explain(_ target: RequestTarget, asJSON: Bool, _ done: @escaping @Sendable (ControlResponse) -> Void) {
@@ -378,8 +372,8 @@ package enum ControlRoute: String, Sendable {
     var patience: UInt64? {
         switch self {
         case .watch: nil
-        // Long lists of names take a while to read.
-        case .reload: ControlConnection.longestAnswering
+        // Long lists of names take a while to read, and a big file of the cache to write.
+        case .reload, .flush: ControlConnection.longestAnswering
         default: 5_000_000_000
         }
     }

@@ -130,7 +130,7 @@ public final class Daemon: @unchecked Sendable {
                 watched: (datagrams.map(\.notes) + streams.map(\.notes)) + [forwarderLoop.notes], report: report,
                 explain: { question, done in forwarderLoop.explain(question, done) },
                 flush: { names, done in
-                    forwarderLoop.forget(names) { count in
+                    forwarderLoop.forget(names[...]) { count in
                         guard let cacheFile else { return done(count) }
                         cacheFile.saveSoon { done(count) }
                     }

@@ -46,13 +46,15 @@ import Transport
         let observer = observer([.stands])
         let server = try ControlServer(
             UnixListener.listen(path), metrics: nil, host: nil, observer: observer, history: nil, watched: [],
-            report: LogLines().report, explain: { _, _ in }, flush: { _, _ in }, reload: nil)
+            report: LogLines().report, explain: { _, _ in }, flush: { $1($0.count) }, reload: nil)
         try server.start()
-        func said(_ route: ControlRoute) throws -> String? {
+        func said(_ route: ControlRoute, _ parameters: [(String, String)] = []) throws -> String? {
             let texts = Arrivals<String?>()
-            try ControlClient(path).send(route, [], { texts.append((try? $0.get())?.text) })
+            try ControlClient(path).send(route, parameters, { texts.append((try? $0.get())?.text) })
             return texts.next() ?? nil
         }
+        // The names of one request are flushed together, and the cache's file is written once.
+        #expect(try said(.flush, [("name", "a.example"), ("under", "b.example")]) == "2 answers forgotten\n")
         #expect(try said(.health)?.hasPrefix("a queue of the daemon stands still") == true)
         observer.stopping()
         for route in [ControlRoute.health, .status] { #expect(try said(route) == "the daemon is stopping\n") }

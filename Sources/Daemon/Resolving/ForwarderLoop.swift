@@ -172,10 +172,11 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// Forgets all knowledge about some names. From any thread.
-    /// - Parameter done: Called in the same turn, with the number of answers that were in the cache.
-    func forget(_ names: NameScope, _ done: @escaping @Sendable (Int) -> Void) {
-        loop.submit { [self] in done(forwarder.forget(names, at: now)) }
+    /// Forgets all knowledge about some names, one scope in a turn. From any thread.
+    /// - Parameter done: Called on the loop, with the number of answers that were in the cache.
+    func forget(_ scopes: ArraySlice<NameScope>, _ sum: Int = 0, _ done: @escaping @Sendable (Int) -> Void) {
+        guard let scope = scopes.first else { return done(sum) }
+        loop.submit { [self] in forget(scopes.dropFirst(), sum + forwarder.forget(scope, at: now), done) }
     }
 
     /// See ``Forwarder/checkReadiness(at:)``. From any thread.

@@ -332,6 +332,10 @@ extension Flight {
         if !isProven, !isWanted { return orders.end() }
         // An earlier account may be slow, and still answer.
         if isNextNeedless(after: .noRecord, rules) { return isDone ? orders.end() : () }
+        // The next group was needless while this account could answer.
+        if isDone, let last, steps[last] == .noRecord {
+            return begin(after: .noRecord, because: .noRecord, rules, at: now, &orders)
+        }
         end(step, as: state, after: .noRecord, because: .noRecord, rules, at: now, &orders)
     }
 

@@ -145,7 +145,8 @@ def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, vpn, rout
         resolver.stop()
 
 
-@pytest.mark.parametrize("while_gone", ["nameserver 10.77.0.2\n", "# no network\n"], ids=["stays", "emptied"])
+@pytest.mark.parametrize("while_gone", [["nameserver 10.77.0.2\n"] * 2, ["# no network\n"] * 2,
+                                        ["nameserver 10.77.0.2\n", "nameserver 127.0.0.53\n"]], ids=["stays", "emptied", "stub"])
 def test_without_any_route_cached_answers_stay(daemon, network, tmp_path, while_gone):
     """A cable that is out for a while takes no answer of the network's resolver from the cache."""
     here, there = network(), network()
@@ -164,9 +165,10 @@ def test_without_any_route_cached_answers_stay(daemon, network, tmp_path, while_
         with here:
             running = daemon(None, listening(servers=[], resolvConf=[str(file)]), port=PORT)
             stays()
-            file.write_text(while_gone)
+            file.write_text(while_gone[0])
             here.ip("link set cable down")
             eventually(lambda: running.log_lines("no route leads out of this machine"), "the network is gone")
+            file.write_text(while_gone[1])
             stays()
             file.write_text("nameserver 10.77.0.2\n")
             here.ip("link set cable up")

@@ -18,10 +18,10 @@ struct LocalReading: Sendable {
     /// A number for the network of these servers: the servers, the links that lead to them, and when these links have
     /// joined it; 0 without such servers.
     private(set) var network: UInt64 = 0
-    /// Whether a route leads to one of these servers.
-    private(set) var reachesServers = false
-    /// Whether no route leads out of this machine, nor to one of these servers.
+    /// Whether no route leads out of this machine, nor to one of these servers, except to this machine itself.
     private(set) var isCutOff = false
+    /// Whether the machine is not cut off, and a route leads to one of these servers.
+    private(set) var reachesServers = false
     /// Whether routes alone decided which of systemd-resolved's servers are for all names, since it could not be asked.
     private(set) var isByRoutes = false
     /// Whether a file could not be read for a lack of descriptors.
@@ -83,8 +83,10 @@ struct LocalReading: Sendable {
         findServers(resolvConf, asksResolved: asksResolved, &isShort)
         if isShort { (found, leftOut, self.isShort) = (nil, [], true) }
         network = Self.network(of: found ?? [])
-        reachesServers = (found ?? []).contains { Routes.lead(to: $0) ?? true }
-        isCutOff = !reachesServers && Routes.families().map { !$0.ipv4 && !$0.ipv6 } ?? false
+        let reached = (found ?? []).filter { Routes.lead(to: $0) ?? true }
+        // The stub of systemd-resolved is all that is left in its files without a network.
+        isCutOff = reached.allSatisfy(\.address.isLoopback) && Routes.families().map { !$0.ipv4 && !$0.ipv6 } ?? false
+        reachesServers = !isCutOff && !reached.isEmpty
         if parts.contains(.hosts) { readHosts(hosts) }
     }
 

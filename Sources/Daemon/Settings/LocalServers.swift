@@ -24,8 +24,8 @@ final class LocalServers: @unchecked Sendable {
     /// See ``LocalReading/network``. While the machine is cut off, the last network whose servers it has reached: that
     /// network's answers stay right until another one begins.
     private(set) var network: UInt64 = 0
-    /// ``network`` at the last reading that reached a server.
-    private var lastReached: UInt64 = 0
+    /// ``network`` at the last reading that reached a server; nil before one.
+    private var lastReached: UInt64?
     private(set) var hosts = HostsTable()
     /// The endpoints of the daemon itself.
     let listening: [Endpoint]
@@ -211,7 +211,7 @@ final class LocalServers: @unchecked Sendable {
         if reading.found == nil, self.reading != nil { return }
         self.reading = reading.withoutHosts
         if reading.reachesServers { lastReached = reading.network }
-        network = reading.isCutOff ? lastReached : reading.network
+        network = reading.isCutOff ? lastReached ?? reading.network : reading.network
         if !found.isEmpty { hasFound = true }
         said = said.filter { $0.reason == .loop || reading.leftOut.contains($0) }
         say(reading.leftOut)

@@ -90,7 +90,7 @@ public struct IPv4Reach: Sendable, Equatable {
     /// The difference from most networks, as a sentence without its end; nil if there is none.
     public var words: String? {
         switch (hasIPv4, prefix) {
-        case (false, let prefix?):
+        case (false, let prefix?) where hasIPv6:
             "this network has no IPv4: servers with IPv4 addresses are asked by way of its translator under \(prefix)"
                 + (isSynthesizing ? ", and clients get AAAA records made of A records" : "")
         case (false, nil) where hasIPv6:

@@ -135,5 +135,9 @@ import Testing
         #expect(all() == [false, false, false, false])
         reach.prefix = .wellKnown
         #expect(all() == [false, true, true, true])
+        #expect(reach.words?.hasPrefix("this network has no IPv4: ") ?? false)
+        // No route leads anywhere.
+        reach.hasIPv6 = false
+        #expect(reach.words == nil)
     }
 }

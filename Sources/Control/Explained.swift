@@ -21,6 +21,8 @@ package struct Explained: Sendable {
     /// The servers that a file or key names but that are not asked, by the name of their group.
     package var leftOut: [String: [LeftOutServer]] = [:]
     package var hostsFile = ""
+    /// See ``Observation/fileOption``.
+    package var fileOption = ""
     /// The time of the explanation, on the clock of the groups' ticks.
     package var at = Tick(nanoseconds: 0)
     /// The results of the servers of each part, in order; empty if no server was asked.

@@ -42,8 +42,8 @@ extension Explained {
             part.group.servers.contains { $0.server.exposure == .clear }
             ? " Answers of a server that is asked in the clear can be forged on the way." : ""
         return
-            "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.title) says something else now."
-            + forged
+            "Run httpdnsd flush \(explanation.name)\(fileOption) if what is cached is wrong: \(part.group.title) says "
+            + "something else now." + forged
     }
 
     /// The IPv4 address in an address under the network's prefix, by which such an address is judged.

@@ -23,6 +23,7 @@ extension Explained {
             remark = provenance.proxies.first { numbers[$0.group.name] == taker }?.text
         }
         let origins = provenance.origins
+        fileOption = origins?.fileOption ?? ""
         func rule(_ location: PatternLocation) -> Rule {
             let (key, file, item) = names.location(location)
             let read = file.map { Settings.Origins.Location.file($0, line: item) }

@@ -200,8 +200,10 @@ import Testing
             cached(says(9)).advice
                 == "Run httpdnsd flush www.example.com if what is cached is wrong: office says something else now. "
                 + "Answers of a server that is asked in the clear can be forged on the way.")
-        let encrypted = cached(says(9), server: Server(.tls, .address(.v4(192, 0, 2, 1), nil), port: 853))
+        var encrypted = cached(says(9), server: Server(.tls, .address(.v4(192, 0, 2, 1), nil), port: 853))
         #expect(encrypted.advice?.hasSuffix("office says something else now.") ?? false)
+        encrypted.fileOption = " -c /etc/h.toml"
+        #expect(encrypted.advice?.hasPrefix("Run httpdnsd flush www.example.com -c /etc/h.toml if ") ?? false)
         #expect(cached(says(9), by: false).heldText.contains("by an HTTPDNS account that cache.file does not name"))
         #expect(cached(says(.nxDomain(name, type: .a, negativeTTL: 60))).advice?.contains("something else") ?? false)
         let stale = cached(says(7), elapsed: 100)

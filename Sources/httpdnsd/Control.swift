@@ -22,9 +22,14 @@ struct ControlOptions: ParsableArguments {
         if saysMistake, let mistake { StandardError.write(mistake, isError: false) }
         let isNamed = configuration.file != nil || Environment.variables["HTTPDNSD_CONTROL_SOCKET"] != nil
         // A daemon keeps the socket of its start while the file names another one.
-        let candidates = isNamed ? [path] : ([path, Settings().control.socket] + DemoFolder.sockets).eachOnce
+        let usual = Settings().control.socket
+        let candidates = isNamed ? [path] : ([path, usual] + DemoFolder.sockets).eachOnce
         // A daemon that was killed leaves its socket.
         let answered = candidates.count > 1 ? candidates.first(where: UnixListener.isAnswered) : nil
+        // It may also be another daemon than the file's.
+        if answered == usual, path != usual {
+            StandardError.write("no daemon answers at control.socket: the one at \(usual) is asked", isError: false)
+        }
         return RunningDaemon(path: answered ?? path, mistake: mistake)
     }
 

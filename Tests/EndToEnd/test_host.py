@@ -319,5 +319,7 @@ def test_a_socket_of_before_the_restart(machine, daemon, binary, named):
     (machine.root / "etc/httpdnsd").mkdir()
     (machine.root / "etc/httpdnsd/httpdnsd.toml").write_text(f'[control]\nsocket = "{named}"\n')
     typed = ["env", "--unset=HTTPDNSD_CONTROL_SOCKET", str(binary)]
-    assert f"  {LOCAL_RESOLVER}" in machine.run(*typed, "status").stdout
+    status = machine.run(*typed, "status")
+    assert f"  {LOCAL_RESOLVER}" in status.stdout
+    assert "no daemon answers at control.socket: the one at /run/httpdnsd/control.sock is asked" in status.stderr
     assert "nothing has changed" in machine.run(*typed, "reload").stdout

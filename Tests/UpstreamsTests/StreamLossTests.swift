@@ -407,12 +407,16 @@ import Testing
         asking.end()
     }
 
-    /// The name of a server has another address, and the former one still takes connections.
-    @Test func aNameWhoseAddressAnswersNothingIsLookedUpAgain() throws {
+    /// The name of a server has another address, and the former one still takes connections. A connection of another
+    /// network says nothing about that.
+    @Test(arguments: [false, true]) func aNameWhoseAddressAnswersNothingIsLookedUpAgain(inOtherNetwork: Bool) throws {
         let tls = try TLSServerSettings(names: ["dns.example"])
         let working = try FramesServer(4, tls: tls, Self.echo)
+        let (asked, goesOn) = (Gate(), Gate())
         let former = try FramesServer(2, port: working.endpoint.port, tls: tls) { _, connection in
-            _ = connection.query()
+            guard connection.query() != nil else { return }
+            asked.open()
+            _ = goesOn.wait()
         }
         let (failed, worked) = (Arrivals<Server>(), Arrivals<Endpoint>())
         let (old, new) = (former.endpoint, working.endpoint)
@@ -421,8 +425,38 @@ import Testing
             worked: { _, endpoint in worked.append(endpoint) }, allFailed: { server, _ in failed.append(server) })
         let asking = try StreamAsking(trusting: [tls.certificate], lookup: finder)
         let target = Server(.tls, .name("dns.example"), port: new.port, addresses: [])
-        #expect(asking.ask(target, 1) == .init(number: 1, address: 1))
-        #expect(failed.next() == target && worked.next() == new && worked.isEmpty)
+        asking.ask(target, 1...1)
+        #expect(asked.wait())
+        if inOtherNetwork { asking.onLoop { $0.networkChanged() } }
+        goesOn.open()
+        #expect((asking.next()?.failure == nil) != inOtherNetwork)
+        #expect(failed.isEmpty == inOtherNetwork && worked.isEmpty == inOtherNetwork)
+        if !inOtherNetwork { #expect(failed.next() == target && worked.next() == new && worked.isEmpty) }
+        asking.end()
+    }
+
+    /// A name that takes long on the first connection is no reason to look the server's name up again.
+    @Test func aServerThatIsSlowWithANameIsNotLookedUpAgain() throws {
+        let tls = try TLSServerSettings(names: ["dns.example"])
+        let (asked, silence) = (Gate(), Gate())
+        let server = try FramesServer(2, tls: tls) { number, connection in
+            guard number == 1 else { return Self.echo(number, connection) }
+            _ = connection.query()
+            asked.open()
+            _ = silence.wait()
+        }
+        let failed = Arrivals<Server>()
+        let endpoint = server.endpoint
+        let finder = ServerFinder(
+            find: { _, _, then in then(.known([endpoint])) }, worked: { _, _ in },
+            allFailed: { server, _ in failed.append(server) })
+        let asking = try StreamAsking(trusting: [tls.certificate], lookup: finder)
+        asking.ask(Server(.tls, .name("dns.example"), port: endpoint.port, addresses: []), 1...1)
+        #expect(asked.wait())
+        asking.onLoop { $0.askAgain(Self.id(1)) }
+        #expect(asking.next() == .init(number: 1, address: 1, toRepeat: true))
+        #expect(failed.isEmpty)
+        silence.open()
         asking.end()
     }
 

@@ -45,7 +45,7 @@ extension StreamConnection {
             switch found {
             case .known(let endpoints):
                 let now = upstream.now()
-                if pool.isLookedUp, !dialling.hasLookedAgain, endpoints.allSatisfy(pool.avoided.contains) {
+                if pool.mayHaveMoved, !dialling.hasLookedAgain, endpoints.allSatisfy(pool.avoided.contains) {
                     lookup.allFailed(pool.server, now)
                     dialling.hasLookedAgain = true
                     return begin(at: now)

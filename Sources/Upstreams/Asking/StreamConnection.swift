@@ -11,7 +11,7 @@ final class StreamConnection {
     let pool: StreamPool
     let link: StreamLink
     var dialling = Dialling()
-    /// The endpoint of the established connection, until an answer comes on it.
+    /// The endpoint of the established connection, until an answer comes on it or the network changes.
     var unproven: Endpoint?
     private(set) var isClosed = false
     /// When the octets came whose events are being reported.

@@ -15,6 +15,9 @@ final class StreamPool {
     /// Endpoints whose connection left a query unanswered and had brought no answer, the latest last. They are dialled
     /// after all others.
     private(set) var avoided: [Endpoint] = []
+    /// The overdue queries since the last answer, of which the server may be slow with the names of some.
+    private var overdue = 0
+    private static let mostOverdue = 2
     private var plan: ConnectionPlan
     private var connections = Numbered<StreamConnection?>(none: nil)
     private var isPerforming = false
@@ -29,6 +32,8 @@ final class StreamPool {
 
     /// Whether the server's host is a name whose addresses must be looked up.
     var isLookedUp: Bool { server.endpoints.isEmpty }
+    /// Whether the server's name is looked up again once all of its endpoints are avoided.
+    var mayHaveMoved: Bool { isLookedUp && overdue > Self.mostOverdue }
     var isEmpty: Bool { plan.connections.count == 0 }
 
     // MARK: Queries
@@ -46,6 +51,7 @@ final class StreamPool {
                 connections.find($0).map { !$0.dialling.attempts.isEmpty } ?? false
             }
             if isUnmade, isLookedUp { upstream.lookup?.allFailed(server, now) }
+            overdue += 1
             avoidCarriers(of: query)
         }
         tell(at: now) { $0.cancel(query, isOverdue: isOverdue, at: now) }
@@ -57,7 +63,7 @@ final class StreamPool {
     }
 
     private func avoidCarriers(of query: QueryNumber) {
-        for number in plan.queries.find(query).connections.all { avoid(number) }
+        for number in plan.queries.find(query).connections.all { avoid(number, mayBeSlow: true) }
     }
 
     /// Reports an event to the plan, and carries out its actions.
@@ -72,8 +78,9 @@ final class StreamPool {
         switch event {
         case .answered(let query, let answer): answered(query, answer, on: number, at: now)
         case .refused(let query):
-            avoid(number)
             plan.refused(query, on: number)
+            // A server with a limit takes some.
+            if plan.carried(number).isEmpty { avoid(number) }
         case .failed(let query, let failure): plan.failed(query, on: number, Failure(failure))
         case .givenUp(let query, let failure):
             avoid(number)
@@ -126,13 +133,14 @@ final class StreamPool {
 
     func ended(_ connection: StreamConnection, _ end: LinkEnd, _ failure: Failure, hasBegun: Bool = false) {
         let now = upstream.now()
-        if !plan.carried(connection.number).isEmpty { avoid(connection.number) }
+        if !plan.carried(connection.number).isEmpty, failure.kind != .here { avoid(connection.number) }
         connections.remove(connection.number)
         tell(at: now) { $0.ended(connection.number, end, failure, hasBegun: hasBegun, at: now) }
     }
 
     /// An answer has come on a connection.
     private func prove(_ number: ConnectionNumber) {
+        overdue = 0
         guard let connection = connections.find(number), let endpoint = connection.unproven else { return }
         connection.unproven = nil
         preferred = endpoint
@@ -141,8 +149,9 @@ final class StreamPool {
     }
 
     /// A connection leaves a query unanswered: if no answer has come on it, another endpoint may do better.
-    private func avoid(_ number: ConnectionNumber) {
+    private func avoid(_ number: ConnectionNumber, mayBeSlow: Bool = false) {
         guard let endpoint = connections.find(number)?.unproven else { return }
+        if !mayBeSlow { overdue = Self.mostOverdue + 1 }
         if preferred == endpoint { preferred = nil }
         avoided = avoided.filter { $0 != endpoint }.suffix(15) + [endpoint]
     }
@@ -202,7 +211,9 @@ final class StreamPool {
     }
 
     func networkChanged() {
-        (preferred, avoided) = (nil, [])
+        (preferred, avoided, overdue) = (nil, [], 0)
+        // Queries under way are raced at once. Their silence says nothing about the present network.
+        for connection in connections.all { connection?.unproven = nil }
         tell(at: upstream.now()) { $0.networkChanged() }
     }
 

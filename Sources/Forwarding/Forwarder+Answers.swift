@@ -16,10 +16,7 @@ extension Forwarder {
         switch outcome {
         case .answer(let said):
             guard let to = desk.answered(id.id, said.head.responseCode, toRepeat: toRepeat, at: now) else { break }
-            var answer = withoutSignatures(said, unlessAskedForBy: to.flight.key)
-            if to.flight.key.type == .https || to.flight.key.type == .svcb {
-                answer = withoutHintsOfLeftOut(answer, to)
-            }
+            let answer = withoutSignatures(said, unlessAskedForBy: to.flight.key)
             // The desk's events come first: the end of an outage removes substitutes, and must not remove the answer
             // cached below.
             handleDeskEvents(at: now)
@@ -54,11 +51,10 @@ extension Forwarder {
     /// A service binding without the hints of a family that `without` or `addressType` leaves out: browsers would dial
     /// these addresses.
     @inline(never)
-    private func withoutHintsOfLeftOut(_ answer: Answer, _ to: GroupDesk.Answered) -> Answer {
-        let key = to.flight.key
+    private func withoutHintsOfLeftOut(_ answer: Answer, to key: Flight.Key, by group: GroupID) -> Answer {
         func isLeftOut(_ type: RecordType) -> Bool {
             let reason = policy.route(key.name, type, for: key.audience).reason
-            return reason == .typeLeftOut || reason == .familyLeftOut || policy.leavesOut(to.messages.group, type)
+            return reason == .typeLeftOut || reason == .familyLeftOut || policy.leavesOut(group, type)
         }
         return answer.withoutHints(ipv4: isLeftOut(.a), ipv6: isLeftOut(.aaaa)) ?? answer
     }
@@ -66,7 +62,7 @@ extension Forwarder {
     /// Handles the answer of a group that carries messages.
     @inline(__always)
     mutating func settle(_ answer: Answer, _ to: GroupDesk.Answered, at now: Tick) {
-        let answer = permitted(answer, to: to.flight.key, at: now)
+        let answer = permitted(answer, to: to.flight.key, by: to.messages.group, at: now)
         let best = StepAnswer(answer: answer, by: to.by, step: to.messages.step)
         if answer.head.responseCode.isAnswer {
             tell(to.flight, .answered(best), at: now)
@@ -384,11 +380,15 @@ extension Forwarder {
         return addresses.filter { !policy.isPrivate($0) }
     }
 
-    /// An upstream's answer without private addresses. The queried name decides, not the target of an alias: browsers
-    /// derive a page's rights from the name in its URL.
+    /// A group's answer without private addresses and hints that are left out. The queried name decides, not the target
+    /// of an alias: browsers derive a page's rights from the name in its URL.
     /// - Parameter ttl: The least time for which the answer is kept if it had no other addresses, in seconds.
-    mutating func permitted(_ answer: Answer, to key: Flight.Key, for ttl: UInt32 = 0, at now: Tick) -> Answer {
+    mutating func permitted(
+        _ said: Answer, to key: Flight.Key, by group: GroupID, for ttl: UInt32 = 0, at now: Tick
+    ) -> Answer {
         let name = key.name.name
+        let isBinding = key.type == .https || key.type == .svcb
+        let answer = isBinding ? withoutHintsOfLeftOut(said, to: key, by: group) : said
         // A server may be in a private network; its certificate proves its identity.
         guard !key.findsServer, policy.refusesPrivate(name), let rest = answer.without(policy.isPrivate) else {
             return answer

@@ -82,8 +82,19 @@ extension Forwarder {
 
     // MARK: Entries
 
-    /// Answers a flight with an entry, which is judged as a server's answer is: its writer may have known another NAT64
-    /// prefix, or none.
+    /// An entry as a server's answer: its writer may have known another NAT64 prefix or none, and may have other families
+    /// or no account.
+    private mutating func judged(_ entry: Answer, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick) -> Answer {
+        let key = subject.key
+        var answer = permitted(
+            withoutMapped(entry, to: key), to: key, by: subject.question.group, for: entry.keep, at: now)
+        if key.type == .https || key.type == .svcb, answer.answersToTheType > 0 {
+            answer.clampTTLs(minimum: 0, maximum: min(timing.maxTTL, wholeBindingLeft(key, at: now)) + elapsed)
+        }
+        return answer
+    }
+
+    /// Answers a flight with an entry.
     private mutating func take(
         _ content: SharedContent, _ elapsed: UInt32, isDue: Bool, _ flight: Flight, _ subject: StoreSubject,
         at now: Tick
@@ -104,7 +115,7 @@ extension Forwarder {
             answer.spend(seconds: Int(elapsed))
             return StepAnswer(answer: answer, by: .sharedCache(group), step: step)
         }
-        var answer = permitted(withoutMapped(entry, to: key), to: key, for: entry.keep, at: now)
+        var answer = judged(entry, elapsed, subject, at: now)
         if lookForA(flight, after: aged(answer), at: now) { return }
         if answer.ends(as: flight.endsThatLeadOn(from: step, desk.rules)) {
             return tell(flight, .answered(aged(answer)), at: now)
@@ -125,7 +136,7 @@ extension Forwarder {
     ) {
         let key = subject.key
         guard case .answer(let entry) = content else { return }
-        let answer = permitted(withoutMapped(entry, to: key), to: key, for: entry.keep, at: now)
+        let answer = judged(entry, elapsed, subject, at: now)
         guard !isMadeOfA(key, answer), !answer.ends(as: subject.endsThatLeadOn) else { return }
         let isFresh = elapsed < answer.keep
         if isFresh, subject.standsIn { return }

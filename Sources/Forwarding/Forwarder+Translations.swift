@@ -49,7 +49,8 @@ extension Forwarder {
             answer = bound(answer, to: to.flight.key, at: now)
         }
         if synthesis(to.flight.key) != nil {
-            answer = permitted(withoutMapped(answer, to: to.flight.key), to: to.flight.key, at: now)
+            answer = permitted(
+                withoutMapped(answer, to: to.flight.key), to: to.flight.key, by: to.messages.group, at: now)
             let absence = StepAnswer(answer: answer, by: to.by, step: to.messages.step)
             if answer.head.responseCode.isAnswer, lookForA(to.flight, after: absence, at: now) { return }
         }

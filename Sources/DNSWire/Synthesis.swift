@@ -8,7 +8,16 @@ extension Answer {
     public var lacksTheType: Bool { head.responseCode != .nxDomain && answersToTheType == 0 }
 
     /// Whether the answer has signatures, which a client may check.
-    public var isSigned: Bool { recordHeaders().contains { $0.type == .rrsig } }
+    public var isSigned: Bool {
+        // Each answer of a server is looked through, so no array is made.
+        guard var offset = asked.map({ $0.nameEnd + 4 }) else { return false }
+        for _ in 0..<head.recordCount {
+            guard let record = RecordHeader.read(body.span, at: offset) else { return false }
+            if record.type == .rrsig { return true }
+            offset = record.end
+        }
+        return false
+    }
 
     /// The answer for AAAA made from this answer for A, under a NAT64 prefix: its aliases, and each address under the
     /// prefix (RFC 6147 §5.1.6 and §5.1.7), as many as a message has room for.

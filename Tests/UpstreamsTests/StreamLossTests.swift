@@ -413,8 +413,8 @@ import Testing
         let tls = try TLSServerSettings(names: ["dns.example"])
         let working = try FramesServer(4, tls: tls, Self.echo)
         let (asked, goesOn) = (Gate(), Gate())
-        let former = try FramesServer(2, port: working.endpoint.port, tls: tls) { _, connection in
-            guard connection.query() != nil else { return }
+        let former = try FramesServer(2, port: working.endpoint.port, tls: tls) { number, connection in
+            guard connection.query() != nil, number == 1 else { return }
             asked.open()
             _ = goesOn.wait()
         }

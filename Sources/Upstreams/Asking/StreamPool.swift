@@ -15,6 +15,7 @@ final class StreamPool {
     /// Endpoints whose connection left a query unanswered and had brought no answer, the latest last. They are dialled
     /// after all others.
     private(set) var avoided: [Endpoint] = []
+    private static let mostAvoided = 16
     /// The overdue queries since the last answer, of which the server may be slow with the names of some.
     private var overdue = 0
     private static let mostOverdue = 2
@@ -153,7 +154,7 @@ final class StreamPool {
         guard let endpoint = connections.find(number)?.unproven else { return }
         if !mayBeSlow { overdue = Self.mostOverdue + 1 }
         if preferred == endpoint { preferred = nil }
-        avoided = avoided.filter { $0 != endpoint }.suffix(15) + [endpoint]
+        avoided = avoided.filter { $0 != endpoint }.suffix(Self.mostAvoided - 1) + [endpoint]
     }
 
     // MARK: Actions

@@ -240,8 +240,8 @@ struct NameLists: Sendable, Equatable {
     /// Whether a file must be checked again.
     var isWaiting: Bool { files.contains(where: \.isWaiting) }
 
-    /// The patterns of groups' names that only this network can know, with the place of each; of a file the first alone.
-    var privateNames: [(place: String, pattern: DomainPattern, group: GroupID)] {
+    /// The patterns of groups' names that only this network can know, with the location of each; of a file the first alone.
+    var privateNames: [(location: String, pattern: DomainPattern, group: GroupID)] {
         sources.flatMap { source -> [(String, DomainPattern, GroupID)] in
             guard case .group(let id) = source.owner else { return [] }
             let found = source.list.patterns.filter { DomainRules.arePrivate($0) }

@@ -9,12 +9,12 @@ extension Report {
     static func privateNamesElsewhere(
         _ settings: Settings, _ names: NameLists, _ numbers: GroupNumbers
     ) -> [String] {
-        var words = names.privateNames.compactMap { place, pattern, id -> String? in
+        var words = names.privateNames.compactMap { location, pattern, id -> String? in
             guard let taker = settings.groups.first(where: { numbers[$0.name] == id }) else { return nil }
             let mayAskAccounts = id != .fallback && pattern != .singleLabels
             let route = [taker] + taker.thenTry.compactMap { name in settings.groups.first { $0.name == name } }
             return route.lazy.filter { mayAskAccounts || $0.account == nil }.compactMap(\.serverElsewhere).first.map {
-                "\(place) has \(pattern == .singleLabels ? "single labels" : "\(pattern)"), which only this network can know, "
+                "\(location) has \(pattern == .singleLabels ? "single labels" : "\(pattern)"), which only this network can know, "
                     + "asked of \($0), which is not on it"
             }
         }

@@ -21,7 +21,7 @@ extension StreamConnection {
         /// Whether the server's name was looked up again because none of the endpoints could be reached, or answers.
         var hasLookedAgain = false
         /// Whether no optional protocol is offered any more, since an endpoint had none of them. A later connection
-        /// offers them again: the alert that says so is not encrypted, so that anybody on the path can send it.
+        /// offers them again: the alert that says so is not encrypted, so any machine on the path can send it.
         var hasWithdrawnProtocols = false
         /// Whether an endpoint was tried again because a connection had ended in its handshake.
         var hasTriedAgain = false

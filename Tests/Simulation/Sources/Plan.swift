@@ -442,6 +442,7 @@ struct Plan {
         case alone = "a group alone"
         case nextGroup = "a group, and another behind it"
         case nextAccount = "a group, and either account behind it"
+        case accountsAlone = "accounts and no other group"
         case staleAnswers = "a group alone, and stale answers"
         case networksResolvers = "any group, and private names at the network's resolvers"
         case severalServers = "a group alone of several servers, with room for many questions"
@@ -459,6 +460,7 @@ struct Plan {
         case .madeAddresses: isAlone && isTranslated && group?.timeout == Self.timeouts.last && !leavesOut
         case .longerRecords: isAlone && minTTL > 0 && !leavesOut
         case .alone: isAlone && !leavesOut
+        case .accountsAlone: asksAccountsAlone("h.\(zone)") && !hasBudget && !leavesOut
         case .staleAnswers: isAlone && staleSeconds > 0 && minTTL == 0 && !leavesOut
         case .networksResolvers: privateServers == .ofNetwork || privateServers == .ofFallback && resolvers == nil
         case .nextGroup: !isAlone && group?.concurrency == 64 && !hasBudget && !leavesOut

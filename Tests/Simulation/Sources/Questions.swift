@@ -150,9 +150,8 @@ enum DNSServer {
 
     static func forgery(_ query: DNSQuery, id: UInt16, isSpelled: Bool) -> [UInt8] {
         var bytes = query.bytes
-        if !isSpelled { for index in 12..<query.end where bytes[index] & 0xDF != bytes[index] { bytes[index] |= 0x20 } }
         if !isSpelled {
-            for index in 13..<query.end - 5 where (0x41...0x5A).contains(bytes[index]) { bytes[index] |= 0x20 }
+            for index in 12..<query.end - 4 where (0x41...0x5A).contains(bytes[index]) { bytes[index] |= 0x20 }
         }
         return message(DNSQuery(bytes) ?? query, Truth(query.name, query.type), nil, id: id)
     }

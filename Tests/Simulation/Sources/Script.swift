@@ -143,7 +143,7 @@ struct Script {
             burst(&chance, hosts, names, at: at)
             at += UInt64([0, 30, 60, 120, 600, 6000][chance.below(6)] + chance.below(300)) * 1_000_000_000
         }
-        for kind in Array(0..<12).shuffled(using: &chance).prefix(5 + chance.below(4)) {
+        for kind in Array(0..<13).shuffled(using: &chance).prefix(8 + chance.below(4)) {
             at += 150_000_000_000
             meeting(&chance, kind, at: at)
             at += 400_000_000_000
@@ -425,7 +425,8 @@ struct Script {
         case 8: outage(&chance, zone, at: moment)
         case 9: refuse(&chance, group, zone, at: moment)
         case 10: outliveServers(&chance, group, zone, at: moment)
-        default: startWithoutResolvers(&chance, zone, at: moment)
+        case 11: startWithoutResolvers(&chance, zone, at: moment)
+        default: askAccountsAlone(&chance, at: moment)
         }
     }
 
@@ -603,6 +604,15 @@ struct Script {
             for second in 21..<29 as Range<UInt64> {
                 ask(&chance, "h", Topology.privateZone, [1, 28], at: begin + second * 1_000_000_000, below: 1000)
             }
+        }
+    }
+
+    /// Names that do not exist, where accounts alone can say so.
+    private mutating func askAccountsAlone(_ chance: inout Chance, at moment: UInt64) {
+        let zone = Topology.publicZone
+        add(&chance, at: moment, .settings(.accountsAlone, zone: zone))
+        for second in 5..<25 as Range<UInt64> {
+            ask(&chance, ["x", "x", "h", "v"][chance.below(4)], zone, [1, 28], at: moment + second * 1_000_000_000)
         }
     }
 

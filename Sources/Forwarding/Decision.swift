@@ -121,9 +121,7 @@ extension Forwarder {
     /// The remaining seconds of the cached addresses of a name that another group gave since the accounts have no record
     /// of it; 0 if there are none. So long, the accounts are not asked for the name.
     private func addressesLeft(notOfAccounts key: Flight.Key, at now: Tick) -> UInt32 {
-        let known = [RecordType.a, .aaaa]
-            .compactMap { cache.find(key.name.name, type: $0, for: key.audience, at: now.seconds) }
-            .filter(\.isFresh)
+        let known = knownOfBoth(key.name.name, for: key.audience, at: now).filter(\.isFresh)
         let isOfAccounts = known.contains { held in
             held.isStandIn || held.audience.isOfAccounts
                 || GroupID(origin: held.origin).map { desk.rules[$0].carriesAddresses } ?? false

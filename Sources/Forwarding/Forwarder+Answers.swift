@@ -327,8 +327,13 @@ extension Forwarder {
 
     /// The cached answers with addresses of a name, of either family, that an account gave.
     func addressesOfAccounts(_ key: Flight.Key, at now: Tick) -> [DNSCache.Held] {
-        [.a, .aaaa].compactMap { cache.find(key.name.name, type: $0, for: key.audience, at: now.seconds) }
+        knownOfBoth(key.name.name, for: key.audience, at: now)
             .filter { $0.audience.isOfAccounts && $0.answer.head.answerCount > 0 }
+    }
+
+    /// The cached answers for A and AAAA of a name.
+    func knownOfBoth(_ name: Name, for audience: Audience, at now: Tick) -> [DNSCache.Held] {
+        [.a, .aaaa].compactMap { cache.find(name, type: $0, for: audience, at: now.seconds) }
     }
 
     /// Caches an account's "no record" for a flight.
@@ -362,8 +367,7 @@ extension Forwarder {
     /// account has answered, and the cache does not know these records as an account's.
     private func isMadeKnown(_ name: Name, for audience: Audience, at now: Tick) -> Bool {
         guard policy.synthesis != nil else { return false }
-        let client = audience.isOfAccounts ? .plain : audience
-        let known = [RecordType.a, .aaaa].compactMap { cache.find(name, type: $0, for: client, at: now.seconds) }
+        let known = knownOfBoth(name, for: audience.isOfAccounts ? .plain : audience, at: now)
         return known.count == 2 && known[0].audience.isOfAccounts && !known.contains(where: \.isStandIn)
     }
 

@@ -83,7 +83,7 @@ extension Forwarder {
     private func known(_ name: Name, at now: Tick) -> [DNSCache.Held] {
         var name = name
         while case .alias(of: let target, by: _) = policy.route(name, .a) { name = target }
-        return [.a, .aaaa].compactMap { cache.find(name, type: $0, for: .plain, at: now.seconds) }
+        return knownOfBoth(name, for: .plain, at: now)
     }
 
     /// The least seconds between two refreshes, and the most between two looks into the cache.

@@ -29,7 +29,7 @@ extension Forwarder {
             let cached = cacheNoRecord(best, of: flight, isStandIn: isStandIn, at: now)
             reply(flight, flight.takeClients(), cached, by: best.by)
         case .stale:
-            if let known = known(flight, at: now) { replyKnown(flight, flight.takeClients(), known) }
+            if let known = known(flight.key, at: now) { replyKnown(flight, flight.takeClients(), known) }
         case .bestSoFar:
             if !flight.clients.isEmpty, !flight.key.findsServer { counters.overdue += 1 }
             giveKnownOrFailure(flight, timedOut: true, at: now)
@@ -86,9 +86,6 @@ extension Forwarder {
         return .exhausted(step: step, .failure, flight.trouble ?? trouble, because: .noRecordBudget)
     }
 
-    /// The cached answer for the clients of a flight.
-    mutating func known(_ flight: Flight, at now: Tick) -> DNSCache.Held? { known(flight.key, at: now) }
-
     /// The cached answer to a question. A service binding is not given stale: its hints are an account's addresses of
     /// their time, and clients without it use the present ones. A stale NXDOMAIN says no more than a new one would.
     @inline(__always)
@@ -132,7 +129,7 @@ extension Forwarder {
 
     /// Gives the cached answer, which may have come meanwhile by another question; else the second best or a failure.
     private mutating func giveKnownOrFailure(_ flight: Flight, timedOut: Bool, at now: Tick) {
-        if let known = known(flight, at: now) {
+        if let known = known(flight.key, at: now) {
             replyKnown(flight, flight.takeClients(), known)
         } else {
             giveFailure(flight, timedOut: timedOut, at: now)

@@ -165,10 +165,7 @@ extension Forwarder {
             return policy.noData(key.name.name, key.type)
         }
         var (addresses, ttl): ([IPAddress], UInt32) = ([], .max)
-        for type in [RecordType.a, .aaaa] {
-            guard let known = cache.find(key.name.name, type: type, for: .plain, at: now.seconds), known.isFresh,
-                !known.isStandIn
-            else { continue }
+        for known in knownOfBoth(key.name.name, for: .plain, at: now) where known.isFresh && !known.isStandIn {
             let those = known.answer.addresses.filter { !policy.isTranslated($0) }
             if !those.isEmpty { (addresses, ttl) = (addresses + those, min(ttl, known.left)) }
         }

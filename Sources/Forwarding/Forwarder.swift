@@ -218,7 +218,7 @@ public struct Forwarder: ~Copyable {
         say(.tooManyFlights)
         let clients = newest.takeClients()
         counters.refusedFlights += UInt64(clients.count)
-        if let known = known(newest, at: now) {
+        if let known = known(newest.key, at: now) {
             replyKnown(newest, clients, known)
         } else {
             reply(newest, clients, failure(newest.key, nil), by: .daemon)
@@ -297,7 +297,7 @@ public struct Forwarder: ~Copyable {
 
     private mutating func flightMoment(_ id: TableID, at now: Tick) {
         guard let flight = flights[id] else { return }
-        tell(flight, .due(stale: flight.isStaleDue(at: now) ? known(flight, at: now) : nil), at: now)
+        tell(flight, .due(stale: flight.isStaleDue(at: now) ? known(flight.key, at: now) : nil), at: now)
     }
 
     /// Drops the deadlines of ended subjects once they are the majority: constant cost for each.

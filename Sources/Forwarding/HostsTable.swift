@@ -137,22 +137,22 @@ public struct HostsTable: Sendable, Equatable {
     }
 
     /// The file's answer; nil if the file does not have the name, or has no answer for this type. A name with addresses
-    /// of only one family has NODATA for the other family.
+    /// of only one family has NODATA for the other family. The TTL is 0: the file may change at any time.
     /// - Parameter isOfThisHost: Whether a program of this machine asks. Other clients get no loopback address
     ///   (127.0.0.0/8, ::1).
-    func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32, isOfThisHost: Bool = true) -> Answer? {
+    func answer(_ key: NameKey, _ type: RecordType, isOfThisHost: Bool = true) -> Answer? {
         let name = key.name
         switch type {
         case .a, .aaaa:
             guard let all = addresses(key, isOfThisHost: isOfThisHost) else { return nil }
             let wanted = all.filter { $0.isIPv4 == (type == .a) }
             return wanted.isEmpty
-                ? .noData(name, type: type, negativeTTL: ttl) : .addresses(name, type: type, wanted, ttl: ttl)
+                ? .noData(name, type: type, negativeTTL: 0) : .addresses(name, type: type, wanted, ttl: 0)
         case .ptr:
-            return names[key].map { .pointers(name, $0, ttl: ttl) }
+            return names[key].map { .pointers(name, $0, ttl: 0) }
         case .https, .svcb:
             // Hints from a resolver would contradict the file's addresses.
-            return addresses(key, isOfThisHost: isOfThisHost).map { _ in .noData(name, type: type, negativeTTL: ttl) }
+            return addresses(key, isOfThisHost: isOfThisHost).map { _ in .noData(name, type: type, negativeTTL: 0) }
         default:
             return nil
         }

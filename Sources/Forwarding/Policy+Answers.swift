@@ -52,7 +52,7 @@ extension Policy {
         _ key: NameKey, _ type: RecordType, _ finding: DomainRules.Finding, isOfThisHost: Bool
     ) -> (way: Way, reason: RouteReason)? {
         guard let group = finding.group, let (answer, groupName) = groupRoutes[group.rawValue].answer,
-            hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) == nil,
+            hosts.answer(key, type, isOfThisHost: isOfThisHost) == nil,
             type != .any || GroupAnswer.withoutAddresses.contains(answer)
         else { return nil }
         let name = key.name

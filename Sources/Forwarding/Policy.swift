@@ -248,7 +248,7 @@ public struct Policy: Sendable {
         }
         if let own = answerOfGroup(key, type, finding, isOfThisHost: isOfThisHost) { return own }
         if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
-        if let answer = hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) { return (.answer(answer), .hosts) }
+        if let answer = hosts.answer(key, type, isOfThisHost: isOfThisHost) { return (.answer(answer), .hosts) }
         if let prefix = synthesis, let way = translated(name, type, by: prefix) { return (way, .translated) }
         if hasNoPrivateNames, finding.reserved != nil {
             if awaitsPrivateNames { return (.answer(privateNamesAwaited(name, type)), .privateNamesAwaited) }
@@ -338,7 +338,7 @@ public struct Policy: Sendable {
 
     /// Applies the changed servers of a group.
     mutating func setServers(of group: UpstreamGroup) {
-        kinds = GroupKinds(kinds, with: group)
+        kinds = kinds.with(group)
         setPrivateServers(group)
         setStepsByServers()
         setBases()

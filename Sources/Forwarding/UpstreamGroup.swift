@@ -217,6 +217,7 @@ final class GroupKinds: Sendable {
     let without: [GroupID: Set<RecordType>]
     /// The settings of each group that decide about answers.
     let marks: [GroupID: Mark]
+    private let groups: [UpstreamGroup]
 
     struct Mark: Equatable {
         let name, trust: UInt64
@@ -225,6 +226,7 @@ final class GroupKinds: Sendable {
     }
 
     init(_ groups: [UpstreamGroup]) {
+        self.groups = groups
         leavingValidators = Set(groups.filter { $0.carriesAddresses && $0.leavesValidators }.map(\.id))
         signing = Set(groups.filter(\.maySign).map(\.id))
         bindingAccounts = Set(groups.filter { $0.carriesAddresses && $0.looksForBindings }.map(\.id))
@@ -234,16 +236,8 @@ final class GroupKinds: Sendable {
         marks = Dictionary(groups.map { ($0.id, Mark($0)) }) { first, _ in first }
     }
 
-    /// A copy with other servers of a group.
-    init(_ others: GroupKinds, with group: UpstreamGroup) {
-        (leavingValidators, bindingAccounts) = (others.leavingValidators, others.bindingAccounts)
-        without = others.without
-        // The mark says whether all servers are encrypted.
-        marks = others.marks.merging([group.id: Mark(group)]) { _, new in new }
-        signing = others.signing.subtracting([group.id]).union(group.maySign ? [group.id] : [])
-        encrypted = others.encrypted.subtracting([group.id]).union(group.isEncrypted ? [group.id] : [])
-        serving = others.serving.subtracting([group.id]).union(group.servers.isEmpty ? [] : [group.id])
-    }
+    /// The same with other servers of a group.
+    func with(_ group: UpstreamGroup) -> GroupKinds { GroupKinds([group] + groups.filter { $0.id != group.id }) }
 
     /// The families that a group is asked for by the settings, whatever the present routes.
     func families(of group: GroupID) -> Families { marks[group]?.families ?? .both }

@@ -57,7 +57,7 @@ import Testing
 @Suite struct HostsTableTests {
     private func table(_ text: String) -> HostsTable { HostsTable(parsing: Array(text.utf8).span) }
     private func said(_ table: HostsTable, _ name: String, _ type: RecordType) -> String? {
-        table.answer(NameKey(Name(name)!), type, ttl: 5).map(ScenarioAnswer.said)
+        table.answer(NameKey(Name(name)!), type).map(ScenarioAnswer.said)
     }
 
     @Test func addressesAndNamesOfEachLine() {
@@ -71,12 +71,12 @@ import Testing
             2001:db8::1 nas.lan\r
 
             """)
-        #expect(said(hosts, "nas.lan", .a) == "NOERROR 192.0.2.1 192.0.2.2 ttl 5")
-        #expect(said(hosts, "nas.lan", .aaaa) == "NOERROR 2001:db8::1 ttl 5")
-        #expect(said(hosts, "nas", .aaaa) == "NOERROR none soa 5")
-        #expect(said(hosts, "loopback", .a) == "NOERROR 127.0.0.1 ttl 5")
-        #expect(said(hosts, "nas", .https) == "NOERROR none soa 5")
-        #expect(said(hosts, "nas", .svcb) == "NOERROR none soa 5")
+        #expect(said(hosts, "nas.lan", .a) == "NOERROR 192.0.2.1 192.0.2.2 ttl 0")
+        #expect(said(hosts, "nas.lan", .aaaa) == "NOERROR 2001:db8::1 ttl 0")
+        #expect(said(hosts, "nas", .aaaa) == "NOERROR none soa 0")
+        #expect(said(hosts, "loopback", .a) == "NOERROR 127.0.0.1 ttl 0")
+        #expect(said(hosts, "nas", .https) == "NOERROR none soa 0")
+        #expect(said(hosts, "nas", .svcb) == "NOERROR none soa 0")
         #expect(said(hosts, "nas", .mx) == nil)
         #expect(said(hosts, "other", .a) == nil)
         #expect(said(hosts, "lan", .a) == nil)
@@ -85,9 +85,9 @@ import Testing
 
     @Test func reverseNamesHaveTheFirstNameOfEachLineOnce() {
         let hosts = table("192.0.2.1 nas.lan nas\n192.0.2.1 box.lan\n192.0.2.1 nas.lan\n2001:db8::1 six.lan\n")
-        #expect(said(hosts, "1.2.0.192.in-addr.arpa", .ptr) == "NOERROR PTR nas.lan. PTR box.lan. ttl 5")
+        #expect(said(hosts, "1.2.0.192.in-addr.arpa", .ptr) == "NOERROR PTR nas.lan. PTR box.lan. ttl 0")
         let six = "1" + String(repeating: ".0", count: 23) + ".8.b.d.0.1.0.0.2.ip6.arpa"
-        #expect(said(hosts, six, .ptr) == "NOERROR PTR six.lan. ttl 5")
+        #expect(said(hosts, six, .ptr) == "NOERROR PTR six.lan. ttl 0")
         #expect(said(hosts, "2.2.0.192.in-addr.arpa", .ptr) == nil)
     }
 
@@ -97,11 +97,11 @@ import Testing
     ])
     func linesOfAnotherFormArePassedOver(_ text: String) {
         #expect(table(text).allNames.isEmpty)
-        #expect(said(table(text + "\n192.0.2.7 fine\n"), "fine", .a) == "NOERROR 192.0.2.7 ttl 5")
+        #expect(said(table(text + "\n192.0.2.7 fine\n"), "fine", .a) == "NOERROR 192.0.2.7 ttl 0")
     }
 
     @Test func theLastLineNeedsNoEnd() {
-        #expect(said(table("192.0.2.1 nas"), "nas", .a) == "NOERROR 192.0.2.1 ttl 5")
+        #expect(said(table("192.0.2.1 nas"), "nas", .a) == "NOERROR 192.0.2.1 ttl 0")
     }
 
     @Test(arguments: [3000, 600_000])
@@ -114,8 +114,8 @@ import Testing
     @Test func severalFilesCountAsOne() {
         var hosts = table("192.0.2.1 nas\n")
         hosts.add(parsing: Array("192.0.2.2 nas printer\n192.0.2.3 a..b\n".utf8).span)
-        #expect(said(hosts, "nas", .a) == "NOERROR 192.0.2.1 192.0.2.2 ttl 5")
-        #expect(said(hosts, "printer", .a) == "NOERROR 192.0.2.2 ttl 5")
+        #expect(said(hosts, "nas", .a) == "NOERROR 192.0.2.1 192.0.2.2 ttl 0")
+        #expect(said(hosts, "printer", .a) == "NOERROR 192.0.2.2 ttl 0")
         #expect((hosts.unread.count, hosts.unread.firstFile, hosts.unread.firstLine) == (1, 1, 2))
     }
 
@@ -129,8 +129,8 @@ import Testing
         let mark = "\u{FEFF}"
         let hosts = table("\(mark)192.0.2.1 nas Büro.example\n\(mark)# a\n\(mark)192.0.2.2 box\n")
         #expect(
-            said(hosts, "nas", .a) == "NOERROR 192.0.2.1 ttl 5" && said(hosts, "box", .a) == "NOERROR 192.0.2.2 ttl 5")
-        #expect(said(hosts, "xn--bro-hoa.example", .a) == "NOERROR 192.0.2.1 ttl 5")
+            said(hosts, "nas", .a) == "NOERROR 192.0.2.1 ttl 0" && said(hosts, "box", .a) == "NOERROR 192.0.2.2 ttl 0")
+        #expect(said(hosts, "xn--bro-hoa.example", .a) == "NOERROR 192.0.2.1 ttl 0")
         #expect(hosts.unread.count == 0)
     }
 
@@ -160,12 +160,12 @@ import Testing
 
     @Test func aBlockListOfManyNamesIsKeptWhole() {
         let hosts = table((0..<110_000).map { "0.0.0.0 ad\($0).example\n" }.joined())
-        #expect(said(hosts, "ad0.example", .a) == "NOERROR 0.0.0.0 ttl 5")
-        #expect(said(hosts, "ad109999.example", .a) == "NOERROR 0.0.0.0 ttl 5")
+        #expect(said(hosts, "ad0.example", .a) == "NOERROR 0.0.0.0 ttl 0")
+        #expect(said(hosts, "ad109999.example", .a) == "NOERROR 0.0.0.0 ttl 0")
         #expect(hosts.leftOut == 0)
         // All of them have one reverse name.
         #expect(
-            hosts.answer(NameKey(Name("0.0.0.0.in-addr.arpa")!), .ptr, ttl: 5)!.records().count
+            hosts.answer(NameKey(Name("0.0.0.0.in-addr.arpa")!), .ptr)!.records().count
                 == HostsTable.maximumAddresses)
     }
 
@@ -174,14 +174,14 @@ import Testing
         #expect(table("192.0.2.2 two\n192.0.2.3 one three\n").joined(with: former) == nil)
         let joined = table("192.0.2.3 one three\n").joined(with: former)
         let answers = ["one", "two", "three"].map { name in joined.flatMap { said($0, name, .a) } }
-        #expect(answers == ["NOERROR 192.0.2.3 ttl 5", "NOERROR 192.0.2.2 ttl 5", "NOERROR 192.0.2.3 ttl 5"])
+        #expect(answers == ["NOERROR 192.0.2.3 ttl 0", "NOERROR 192.0.2.2 ttl 0", "NOERROR 192.0.2.3 ttl 0"])
     }
 
     @Test func namesForWhichThereIsNoRoomAreCounted() {
         let text = "192.0.2.1 one two three\n192.0.2.2 four one\n192.0.2.3 five\n"
         let hosts = HostsTable(parsing: Array(text.utf8).span, maximumNames: 2)
-        #expect(said(hosts, "one", .a) == "NOERROR 192.0.2.1 192.0.2.2 ttl 5")
-        #expect(said(hosts, "two", .a) == "NOERROR 192.0.2.1 ttl 5")
+        #expect(said(hosts, "one", .a) == "NOERROR 192.0.2.1 192.0.2.2 ttl 0")
+        #expect(said(hosts, "two", .a) == "NOERROR 192.0.2.1 ttl 0")
         #expect(["three", "four", "five"].allSatisfy { said(hosts, $0, .a) == nil })
         #expect(said(hosts, "3.2.0.192.in-addr.arpa", .ptr) == nil)
         #expect(hosts.leftOut == 3)
@@ -190,7 +190,7 @@ import Testing
 
     @Test func aNameWithManyAddressesHasSome() {
         let hosts = table((0..<3000).map { "10.0.\($0 / 250).\($0 % 250) many\n" }.joined())
-        let count = hosts.answer(NameKey(Name("many")!), .a, ttl: 5)!.records().count
+        let count = hosts.answer(NameKey(Name("many")!), .a)!.records().count
         #expect(count > 0 && count <= HostsTable.maximumAddresses)
     }
 

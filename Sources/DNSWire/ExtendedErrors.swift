@@ -69,10 +69,8 @@ struct ExtendedErrors {
     /// The range of the first options between `start` and the end of `bytes` that fit into `room` octets.
     static func range(_ bytes: Span<UInt8>, from start: Int, fitting room: Int) -> Range<Int> {
         var end = start
-        while bytes.count - end >= headLength {
-            let next = end + 4 + Int(bytes.integer16(at: end + 2))
-            guard next <= bytes.count, next - start <= room else { break }
-            end = next
+        while let (_, data) = bytes.option(at: end, before: bytes.count), data.upperBound - start <= room {
+            end = data.upperBound
         }
         return start..<end
     }
@@ -82,15 +80,13 @@ struct ExtendedErrors {
         var offset = range.lowerBound
         var count = 0
         while offset < range.upperBound {
-            guard range.upperBound - offset >= headLength, count < maximumCount,
-                message.integer16(at: offset) == EDNS.extendedErrorOption
+            guard let (code, data) = message.option(at: offset, before: range.upperBound), count < maximumCount,
+                code == EDNS.extendedErrorOption, (2...2 + maximumTextLength).contains(data.count)
             else { return false }
-            let length = Int(message.integer16(at: offset + 2))
-            guard (2...2 + maximumTextLength).contains(length) else { return false }
-            offset += 4 + length
+            offset = data.upperBound
             count += 1
         }
-        return offset == range.upperBound
+        return true
     }
 }
 
@@ -100,9 +96,9 @@ extension Answer {
         var codes: [ExtendedError] = []
         var offset = body.count - Int(head.extendedErrorLength)
         let bytes = body.span
-        while offset >= 0, offset + ExtendedErrors.headLength <= bytes.count {
-            codes.append(ExtendedError(rawValue: bytes.integer16(at: offset + 4)))
-            offset += 4 + Int(bytes.integer16(at: offset + 2))
+        while offset >= 0, let (_, data) = bytes.option(at: offset, before: bytes.count), data.count >= 2 {
+            codes.append(ExtendedError(rawValue: bytes.integer16(at: data.lowerBound)))
+            offset = data.upperBound
         }
         return codes
     }
@@ -110,10 +106,8 @@ extension Answer {
     /// The text of the answer's first extended error, in plain characters; empty without an error.
     public var extendedErrorText: String {
         let start = body.count - Int(head.extendedErrorLength)
-        guard start + ExtendedErrors.headLength <= body.count else { return "" }
-        let end = start + 4 + Int(body.span.integer16(at: start + 2))
-        return String(decoding: body[min(start + ExtendedErrors.headLength, end)..<min(end, body.count)], as: UTF8.self)
-            .plain()
+        guard let (_, data) = body.span.option(at: start, before: body.count) else { return "" }
+        return String(decoding: body[data].dropFirst(2), as: UTF8.self).plain()
     }
 
     /// Inserts an error before the answer's present errors.

@@ -17,6 +17,8 @@ extension EDNS {
     static let dnssecOKBit: UInt32 = 0x8000
     /// An OPT record without options: root, type, class, TTL, RDLENGTH.
     static let recordLength = 11
+    /// The length of an option's code and length, before its data.
+    static let optionHead = 4
     /// The client subnet option's code (RFC 7871 §6).
     static let clientSubnetOption: UInt16 = 8
     /// The COOKIE option's code (RFC 7873 §4).
@@ -27,6 +29,18 @@ extension EDNS {
     static let paddingOption: UInt16 = 12
     /// The extended DNS error option's code (RFC 8914 §2).
     static let extendedErrorOption: UInt16 = 15
+}
+
+extension Span<UInt8> {
+    /// The option of OPT, or of such options elsewhere, at `offset` (RFC 6891 §6.1.2): its code, and the range of its
+    /// data; nil if it is not whole before `end`.
+    @inline(__always)
+    func option(at offset: Int, before end: Int) -> (code: UInt16, data: Range<Int>)? {
+        guard end - offset >= EDNS.optionHead else { return nil }
+        let start = offset + EDNS.optionHead
+        let length = Int(integer16(at: offset + 2))
+        return length <= end - start ? (integer16(at: offset), start..<start + length) : nil
+    }
 }
 
 /// The offsets of a record's parts; trivial.

@@ -4,17 +4,15 @@ internal import Base
 public enum Padding {
     /// The length of a padded reply is a multiple of this number, unless a message cannot be that long.
     public static let block = 468
-    /// The length of the option's code and length, before the padding itself.
-    private static let headLength = 4
 
     /// Whether a client's message asks for padding, which it does by being padded itself. Only then may a reply be
     /// padded (RFC 7830 §4).
     public static func isAsked(_ query: Span<UInt8>) -> Bool {
         guard let opt = opt(of: query), opt.ttl >> 16 & 0xFF == 0 else { return false }
         var offset = opt.dataOffset
-        while opt.end - offset >= headLength {
-            if query.integer16(at: offset) == EDNS.paddingOption { return true }
-            offset += headLength + Int(query.integer16(at: offset + 2))
+        while let (code, data) = query.option(at: offset, before: opt.end) {
+            if code == EDNS.paddingOption { return true }
+            offset = data.upperBound
         }
         return false
     }
@@ -22,7 +20,7 @@ public enum Padding {
     /// Pads a reply that ends with an OPT record. Any other reply stays unchanged.
     public static func add(to reply: inout [UInt8]) {
         guard let opt = opt(of: reply.span), opt.end == reply.count else { return }
-        let least = reply.count + headLength
+        let least = reply.count + EDNS.optionHead
         let length = min((least + block - 1) / block * block, Int(UInt16.max))
         guard length >= least else { return }
         reply.reserveCapacity(length)
@@ -30,7 +28,7 @@ public enum Padding {
         reply.append16(UInt16(length - least))
         reply.append(contentsOf: repeatElement(0, count: length - least))
         var octets = reply.mutableSpan
-        octets.write(UInt16(opt.dataLength + headLength + length - least), at: opt.dataOffset - 2)
+        octets.write(UInt16(opt.dataLength + length - opt.end), at: opt.dataOffset - 2)
     }
 
     /// The OPT record of a message; nil: the message has no OPT record, or is malformed before it.

@@ -166,20 +166,16 @@ extension EDNS {
     fileprivate mutating func readOptions(_ message: Span<UInt8>, _ range: Range<Int>) -> Bool {
         var offset = range.lowerBound
         while offset < range.upperBound {
-            guard range.upperBound - offset >= 4 else { return false }
-            let code = message.integer16(at: offset)
-            let length = Int(message.integer16(at: offset + 2))
-            offset += 4
-            guard length <= range.upperBound - offset else { return false }
+            guard let (code, data) = message.option(at: offset, before: range.upperBound) else { return false }
             if code == EDNS.cookieOption, cookieLength == 0 {
-                guard length == 8 || (16...40).contains(length) else { return false }
+                guard data.count == 8 || (16...40).contains(data.count) else { return false }
                 // The offset fits: a message has at most 65535 octets.
-                cookieOffset = UInt16(truncatingIfNeeded: offset)
-                cookieLength = UInt8(truncatingIfNeeded: length)
-            } else if code == EDNS.keepAliveOption, length == 0 {
+                cookieOffset = UInt16(truncatingIfNeeded: data.lowerBound)
+                cookieLength = UInt8(truncatingIfNeeded: data.count)
+            } else if code == EDNS.keepAliveOption, data.isEmpty {
                 asksForKeepAlive = true
             }
-            offset += length
+            offset = data.upperBound
         }
         return true
     }

@@ -17,14 +17,11 @@ public struct ReplyOptions: Sendable, Equatable {
         self.cookie = cookie
         self.keepAlive = keepAlive
         octets = UInt8(
-            (cookie == nil ? 0 : Self.headLength + Cookie.length) + (keepAlive == nil ? 0 : Self.headLength + 2))
+            (cookie == nil ? 0 : EDNS.optionHead + Cookie.length) + (keepAlive == nil ? 0 : EDNS.optionHead + 2))
     }
 
-    /// Code and length before each option's data (RFC 6891 §6.1.2).
-    private static let headLength = 4
-
     /// The most octets of all options together.
-    static let maximumLength = headLength + Cookie.length + headLength + 2
+    static let maximumLength = EDNS.optionHead + Cookie.length + EDNS.optionHead + 2
 
     /// Writes the options at `start` and returns the offset after them.
     func write(into out: inout MutableSpan<UInt8>, at start: Int) -> Int {
@@ -32,14 +29,14 @@ public struct ReplyOptions: Sendable, Equatable {
         if let cookie {
             out.write(EDNS.cookieOption, at: offset)
             out.write(UInt16(Cookie.length), at: offset + 2)
-            cookie.write(into: &out, at: offset + Self.headLength)
-            offset += Self.headLength + Cookie.length
+            cookie.write(into: &out, at: offset + EDNS.optionHead)
+            offset += EDNS.optionHead + Cookie.length
         }
         if let keepAlive {
             out.write(EDNS.keepAliveOption, at: offset)
             out.write(UInt16(2), at: offset + 2)
-            out.write(keepAlive, at: offset + Self.headLength)
-            offset += Self.headLength + 2
+            out.write(keepAlive, at: offset + EDNS.optionHead)
+            offset += EDNS.optionHead + 2
         }
         return offset
     }

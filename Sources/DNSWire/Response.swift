@@ -236,18 +236,17 @@ struct ResponseRecords: ~Copyable {
     }
 
     private mutating func readOptions(_ message: Span<UInt8>, _ record: RecordHeader) throws(WireError) {
-        var option = record.dataOffset
-        while option < record.end {
-            guard record.end - option >= 4 else { throw .badOption(at: option) }
-            let length = Int(message.integer16(at: option + 2))
-            guard record.end - option - 4 >= length else { throw .badOption(at: option) }
-            switch message.integer16(at: option) {
-            case EDNS.extendedErrorOption:
-                extendedErrors.append(message, option + 4..<option + 4 + length, question: Header.length)
-            case EDNS.keepAliveOption where length == 2: keepAlive = message.integer16(at: option + 4)
+        var offset = record.dataOffset
+        while offset < record.end {
+            guard let (code, data) = message.option(at: offset, before: record.end) else {
+                throw .badOption(at: offset)
+            }
+            switch code {
+            case EDNS.extendedErrorOption: extendedErrors.append(message, data, question: Header.length)
+            case EDNS.keepAliveOption where data.count == 2: keepAlive = message.integer16(at: data.lowerBound)
             default: break
             }
-            option += 4 + length
+            offset = data.upperBound
         }
     }
 

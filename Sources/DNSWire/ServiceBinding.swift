@@ -30,12 +30,12 @@ struct ServiceBinding {
         guard var offset = Name.uncompressedEnd(span, at: 2) else { return nil }
         (priority, target) = (span.integer16(at: 0), Name(wire: span, at: 2, length: offset - 2))
         while offset < span.count {
-            guard span.count - offset >= 4 else { return nil }
-            let (key, length) = (span.integer16(at: offset), Int(span.integer16(at: offset + 2)))
-            offset += 4
-            guard length <= span.count - offset, parameters.last.map({ $0.key < key }) ?? true else { return nil }
-            parameters.append((key, span.bytes(in: offset..<offset + length)))
-            offset += length
+            // Parameters have the form of options.
+            guard let (key, value) = span.option(at: offset, before: span.count),
+                parameters.last.map({ $0.key < key }) ?? true
+            else { return nil }
+            parameters.append((key, span.bytes(in: value)))
+            offset = value.upperBound
         }
         // The parameters of an alias are ignored (§2.4.2).
         guard isAlias || parameters.allSatisfy({ isValid($0.value, of: $0.key) }) else { return nil }
@@ -90,12 +90,12 @@ struct ServiceBinding {
         makeMandatoryPresent()
     }
 
-    fileprivate func hasHints(ipv4: Bool, ipv6: Bool) -> Bool {
-        parameters.contains { ipv4 && $0.key == Self.ipv4Hint || ipv6 && $0.key == Self.ipv6Hint }
-    }
-
-    fileprivate mutating func dropHints(ipv4: Bool, ipv6: Bool) {
+    /// - Returns: Whether there were any.
+    @discardableResult
+    fileprivate mutating func dropHints(ipv4: Bool, ipv6: Bool) -> Bool {
+        let count = parameters.count
         parameters.removeAll { ipv4 && $0.key == Self.ipv4Hint || ipv6 && $0.key == Self.ipv6Hint }
+        return parameters.count < count
     }
 
     fileprivate mutating func makeMandatoryPresent() {
@@ -197,13 +197,12 @@ extension Answer {
                 continue
             }
             guard record.type == type, var binding = ServiceBinding(record.rdata.span),
-                binding.hasHints(ipv4: ipv4, ipv6: ipv6)
+                binding.dropHints(ipv4: ipv4, ipv6: ipv6)
             else {
                 made.append(record, ttl: record.ttl)
                 continue
             }
             isChanged = true
-            binding.dropHints(ipv4: ipv4, ipv6: ipv6)
             binding.makeMandatoryPresent()
             made.append(record.name, record.type, ttl: record.ttl, binding.data, in: record.section)
         }

@@ -129,18 +129,19 @@ extension Forwarder {
         return isOfAccounts ? 0 : known.filter { $0.answer.head.answerCount > 0 }.map(\.left).max() ?? 0
     }
 
-    /// The seconds for which a service binding of a name without a record at the accounts may be passed on whole: then the
-    /// accounts are asked for the name again, and may have addresses that its hints do not have.
-    @inline(never)
-    func wholeBindingLeft(_ key: Flight.Key, at now: Tick) -> UInt32 {
-        guard case .serviceBinding(let steps, _) = policy.route(key.name, key.type, for: key.audience).route else {
-            return .max
-        }
+    /// The longest time for which an answer is cached, in seconds. A service binding of a name without a record at the
+    /// accounts is passed on whole until the accounts are asked for the name again: they may have addresses that its
+    /// hints do not have.
+    mutating func longestTTL(of answer: Answer, to key: Flight.Key, at now: Tick) -> UInt32 {
+        guard key.type == .https || key.type == .svcb, answer.answersToTheType > 0,
+            case .serviceBinding(let steps, _) = policy.route(key.name, key.type, for: key.audience).route
+        else { return timing.maxTTL }
         let accounts = steps.prefix { desk.rules.carriesAddresses($0) }
         let absences = accounts.map { step in
             desk.absence(of: key.name, at: step.group, now).map { desk.rules.negativeTTL(of: step.group) - $0.elapsed }
                 ?? 0
         }
-        return absences.min().map { max($0, addressesLeft(notOfAccounts: key, at: now)) } ?? .max
+        return absences.min().map { min(timing.maxTTL, max($0, addressesLeft(notOfAccounts: key, at: now))) }
+            ?? timing.maxTTL
     }
 }

@@ -309,15 +309,10 @@ extension Flight {
     /// - Parameter step: The answering step, or the number of steps if that step is not known.
     func standsIn(_ step: Int, _ rules: FlightRules) -> Bool {
         let isAccount = step < route.count && rules.carriesAddresses(route[step])
-        for before in 0..<step {
-            let isBeforeAccount = rules.carriesAddresses(route[before])
-            switch steps[before] {
-            case .failed, .unproven, .asked: if !(isAccount && isBeforeAccount) { return true }
-            case .withoutServer: if !isAccount && isBeforeAccount { return true }
-            default: continue
-            }
+        return (0..<step).contains { before in
+            (steps[before] == .unproven || steps[before] == .asked || isOwed(before, rules))
+                && !(isAccount && rules.carriesAddresses(route[before]))
         }
-        return false
     }
 
     /// Whether a step's group owes its answer: the group failed, or is an account that could not be asked.

@@ -277,10 +277,8 @@ extension Forwarder {
     ) -> Answer {
         let (key, group) = (flight.key, flight.route[best.step].group)
         var answer = existing(best.answer, key, of: flight, before: best.step, at: now)
-        var longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
-        if key.type == .https || key.type == .svcb, !flight.isBinding, answer.answersToTheType > 0 {
-            longest = min(longest, wholeBindingLeft(key, at: now))
-        }
+        var longest = flight.isBinding ? timing.maxTTL : longestTTL(of: answer, to: key, at: now)
+        if isStandIn { longest = min(longest, Timing.standInTTL) }
         // `minTTL` has applied to an entry of the store, and to the A records from which the answer is made. It is a time
         // in the cache, so it does not apply to an answer that is not cached, as one made from stale records.
         let isMade = policy.synthesis != nil && answer.addresses.contains(where: policy.isTranslated)

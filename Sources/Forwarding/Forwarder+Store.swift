@@ -88,9 +88,7 @@ extension Forwarder {
         let key = subject.key
         var answer = permitted(
             withoutMapped(entry, to: key), to: key, by: subject.question.group, for: entry.keep, at: now)
-        if key.type == .https || key.type == .svcb, answer.answersToTheType > 0 {
-            answer.clampTTLs(minimum: 0, maximum: min(timing.maxTTL, wholeBindingLeft(key, at: now)) + elapsed)
-        }
+        answer.clampTTLs(minimum: 0, maximum: longestTTL(of: answer, to: key, at: now) + elapsed)
         return answer
     }
 

@@ -34,7 +34,7 @@ package struct HTTPRequest: Equatable {
         let mustNameHost = keepAlive
         var hosts = 0
         var length: Int?
-        var codings = TransferCodings()
+        var isChunked = false
         do throws(HTTPError) {
             while let (name, value) = try fields.next(head) {
                 if isEqual(head, name, to: "host") {
@@ -47,24 +47,23 @@ package struct HTTPRequest: Equatable {
                     guard let given, given == length ?? given else { throw .badContentLength }
                     length = given
                 } else if isEqual(head, name, to: "transfer-encoding") {
-                    guard mustNameHost else { throw .transferEncoding }  // HTTP/1.0 has none (RFC 9112 §6.1)
-                    try codings.add(head, value)
+                    // As in a response: see `HTTPHead`.
+                    guard mustNameHost, !isChunked, isEqual(head, value, to: "chunked") else { throw .transferEncoding }
+                    isChunked = true
                 } else if isEqual(head, name, to: "content-type") {
                     contentType = value.map { head[$0] }
                 } else if isEqual(head, name, to: "expect") {
                     expectsContinue = mustNameHost && isEqual(head, value, to: "100-continue")
                 }
             }
-            if codings.isGiven, length != nil { throw .twoLengths }
-            if codings.isGiven, !codings.isChunked { throw .transferEncoding }
+            if isChunked, length != nil { throw .twoLengths }
         } catch {
             throw MalformedRequest()
         }
         // RFC 9112 §3.2.
         guard hosts == 1 || !mustNameHost && hosts == 0 else { throw MalformedRequest() }
         if let authority { host = authority.map { head[$0] } }
-        guard !codings.isUnknown else { throw MalformedRequest(.notImplemented) }
-        bodyLength = codings.isChunked ? nil : length ?? 0
+        bodyLength = isChunked ? nil : length ?? 0
         guard bodyLength ?? 0 <= bodyLimit else { throw MalformedRequest(.contentTooLarge) }
     }
 
@@ -85,26 +84,6 @@ package struct HTTPRequest: Equatable {
             return (start..<end, end..<target.upperBound)
         }
         return (nil, target)
-    }
-}
-
-/// The coding of a request's body, by its Transfer-Encoding fields: in chunks, or unknown to this program (RFC 9112
-/// §6.1). `chunked` must occur once, as the last coding, since otherwise the body's length is in doubt (§6.3).
-private struct TransferCodings {
-    private(set) var isGiven = false
-    private(set) var isChunked = false
-    private(set) var isUnknown = false
-
-    mutating func add(_ head: Span<UInt8>, _ value: Range<Int>) throws(HTTPError) {
-        isGiven = true
-        var start = value.lowerBound
-        repeat {
-            let end = firstIndex(of: UInt8(ascii: ","), in: head, start..<value.upperBound) ?? value.upperBound
-            let coding = trimmed(head, start..<end)
-            guard !isChunked, !coding.isEmpty else { throw .transferEncoding }
-            if isEqual(head, coding, to: "chunked") { isChunked = true } else { isUnknown = true }
-            start = end + 1
-        } while start <= value.upperBound
     }
 }
 

@@ -1,4 +1,5 @@
 import Base
+import DNSWire
 
 /// Cuts a stream into DNS messages, each after its length in two octets (RFC 1035 §4.2.2).
 struct FramedMessages {
@@ -13,7 +14,7 @@ struct FramedMessages {
     var count: Int { incoming.count }
 
     /// Whether a whole message is buffered.
-    var hasMessage: Bool { incoming.count >= 2 && incoming.count - 2 >= Self.length(incoming.span, 0) }
+    var hasMessage: Bool { incoming.count >= 2 && incoming.count - 2 >= Int(incoming.span.integer16(at: 0)) }
 
     /// Takes octets, and passes on the complete messages.
     /// - Parameter take: Takes a message, and returns false if the rest is to stay buffered.
@@ -42,16 +43,12 @@ struct FramedMessages {
         var goesOn = true
         while goesOn, bytes.count - offset >= 2 {
             let start = offset + 2
-            let length = Self.length(bytes, offset)
+            let length = Int(bytes.integer16(at: offset))
             guard length >= shortest else { throw ConversationFailure("the server does not speak DNS") }
             guard bytes.count - start >= length else { break }
             goesOn = try take(bytes.extracting(start..<start + length))
             offset = start + length
         }
         return offset
-    }
-
-    private static func length(_ bytes: Span<UInt8>, _ offset: Int) -> Int {
-        Int(bytes[offset]) << 8 | Int(bytes[offset + 1])
     }
 }

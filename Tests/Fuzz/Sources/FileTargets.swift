@@ -102,7 +102,7 @@ extension Target {
 
 private func checkHosted(_ name: Name, _ table: HostsTable) {
     for type in [RecordType.a, .aaaa, .ptr, .https, .mx] {
-        guard let answer = table.answer(NameKey(name), type, ttl: 60) else { continue }
+        guard let answer = table.answer(NameKey(name), type) else { continue }
         let records = answer.records()
         check(records.count == answer.head.recordCount, "an answer that cannot be read")
         check(records.count <= HostsTable.maximumAddresses, "\(records.count) records")
@@ -115,7 +115,7 @@ private func checkWritten(_ names: [Name], _ table: HostsTable) {
     var lines = ""
     for name in names {
         for type in [RecordType.a, .aaaa] {
-            for record in table.answer(NameKey(name), type, ttl: 60)?.records() ?? [] {
+            for record in table.answer(NameKey(name), type)?.records() ?? [] {
                 if record.type == type { lines += "\(record.data) \(record.name)\n" }
             }
         }
@@ -126,7 +126,7 @@ private func checkWritten(_ names: [Name], _ table: HostsTable) {
     for name in names {
         for type in [RecordType.a, .aaaa] {
             let (before, after) = (
-                table.answer(NameKey(name), type, ttl: 60), again.answer(NameKey(name), type, ttl: 60)
+                table.answer(NameKey(name), type), again.answer(NameKey(name), type)
             )
             check(before == after, "written down it says something else of \(name)")
         }

@@ -134,11 +134,6 @@ public struct Settings: Sendable, Equatable {
     }
 
     public struct Log: Sendable, Equatable {
-        /// The least important level that is logged.
-        public enum Level: String, Sendable, CaseIterable {
-            case error, warning, notice, info, debug
-        }
-
         /// The form of the log's lines.
         public enum Format: String, Sendable, CaseIterable {
             /// `journal` if standard error is connected to it, else `text`.
@@ -146,7 +141,8 @@ public struct Settings: Sendable, Equatable {
             case journal, text, json
         }
 
-        public var level = Level.info
+        /// The least important level that is logged.
+        public var level = LogLevel.info
         public var format = Format.auto
     }
 }

@@ -31,8 +31,8 @@ extension Daemon {
         }
         isDone.wait()
         // From here on all log lines are true. A line is written if the former or the new level includes it.
-        report.log.allow(Logger.Level(next.log.level))
-        defer { report.log.setLevel(Logger.Level(next.log.level)) }
+        report.log.allow(next.log.level)
+        defer { report.log.setLevel(next.log.level) }
         report.proxies(proxies.filter { !proxiesBefore.contains($0) })
         if prepared.areOtherAccounts || proxies != proxiesBefore { report.service(next) }
         if running.listen.allow != next.listen.allow { report.allowed(next.listen.allow, at: sockets) }

@@ -1,3 +1,4 @@
+package import Base
 import Synchronization
 package import Transport
 
@@ -17,7 +18,7 @@ package final class Report: Sendable {
     ///     an operator's command, whose line is always written.
     ///   - fields: The fields for programs; names in camelCase.
     package func say(
-        _ level: Logger.Level, _ event: LogEventID, about subject: String? = nil, _ text: String,
+        _ level: LogLevel, _ event: LogEventID, about subject: String? = nil, _ text: String,
         _ fields: [String: String] = [:]
     ) {
         var fields = fields

@@ -25,7 +25,9 @@ final class StreamServer: @unchecked Sendable {
     }
     let tally: Tally
     /// The certificate for clients; nil if they use DNS in the clear.
-    private let certificate: ServerCertificate?
+    private var certificate: TLSServerContext?
+    /// When the keys of tickets change next, in the time of ``Clock``.
+    private var nextKeys = Clock.now() + keysLast
     /// When ``checkClients()`` is due.
     private var nextCheck: UInt64?
     /// When the clients that are left are closed, and what is called then; nil before ``stop(by:_:)``.
@@ -38,6 +40,9 @@ final class StreamServer: @unchecked Sendable {
     let replies = Scratch(65_535)
     /// The time of day for clients over HTTPS.
     let clock = HTTPClock()
+
+    /// How long tickets can be opened with a key, in nanoseconds: a day.
+    private static let keysLast: UInt64 = 86_400_000_000_000
 
     /// The listeners of one transport.
     struct Listeners {
@@ -56,7 +61,7 @@ final class StreamServer: @unchecked Sendable {
         loop = try EventLoop(
             label: "httpdnsd.\(tally.transport.rawValue)",
             share: sockets.certificate == nil ? .usual : .lowest)
-        certificate = sockets.certificate.map { ServerCertificate($0) }
+        certificate = sockets.certificate
         listeners = sockets.listeners
         self.frontend = CurrentFrontend.Copy(of: frontend)
         self.forwarderLoop = forwarderLoop
@@ -103,7 +108,8 @@ final class StreamServer: @unchecked Sendable {
     func show(_ certificate: CertificateFiles.Prepared) { loop.submit { [self] in take(certificate) } }
 
     private func take(_ prepared: CertificateFiles.Prepared?) {
-        if let context = prepared?.contexts[tally.transport] { certificate?.show(context) }
+        guard let context = prepared?.contexts[tally.transport] else { return }
+        (certificate, nextKeys) = (context, Clock.now() + Self.keysLast)
     }
 
     /// Takes no more clients or queries; waiting clients still get their answers until `stop`.
@@ -162,7 +168,7 @@ final class StreamServer: @unchecked Sendable {
             tally.count(.closedForRoom)
             clients[number]?.closeIdle()
         }
-        let tls = certificate?.session()
+        let tls = try? certificate?.session()
         // Without memory for a session a client is refused: it is never served in the clear.
         guard (tls == nil) == (certificate == nil) else {
             tally.count(.refused)
@@ -253,12 +259,15 @@ final class StreamServer: @unchecked Sendable {
             }
             client.closeIdle()
         }
-        certificate?.changeKeys(at: now)
+        if let certificate, now >= nextKeys {
+            certificate.changeTicketKeys()
+            nextKeys = now + Self.keysLast
+        }
         check(at: room.nextCheck(among: guests, at: now))
     }
 
     private func check(at time: UInt64?) {
-        nextCheck = [time, certificate?.nextChange, ending?.deadline].compactMap(\.self).min()
+        nextCheck = [time, certificate.map { _ in nextKeys }, ending?.deadline].compactMap(\.self).min()
         loop.setDeadline(nextCheck)
     }
 }

@@ -189,23 +189,6 @@ package final class ControlServer: @unchecked Sendable {
             }
         }
     }
-
-    private func forget(_ names: [NameScope], _ done: @escaping @Sendable (Int) -> Void) {
-        flush(names) { [self] count in
-            report.flushed(count)
-            loop.submit { done(count) }
-        }
-    }
-
-    /// - Parameter done: Called with the outcome; nil if there is no configuration.
-    private func reload(_ done: @escaping @Sendable (ReloadOutcome?) -> Void) {
-        guard let reload else { return done(nil) }
-        reload { [self] outcome in loop.submit { done(outcome) } }
-    }
-
-    private func explained(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
-        explain(question) { [self] explained in loop.submit { done(explained) } }
-    }
 }
 
 extension Report {
@@ -246,7 +229,9 @@ extension ControlServer {
         let asJSON = target.values("format") == ["json"]
         switch route {
         case .flush: flush(target, done)
-        case .reload: reload { done(ControlResponse($0)) }
+        case .reload:
+            guard let reload else { return done(ControlResponse(nil)) }
+            reload { [loop] outcome in loop.submit { done(ControlResponse(outcome)) } }
         case .explain: explain(target, asJSON: asJSON, done)
         case .watch: watch(target, done)
         case .health:
@@ -299,7 +284,10 @@ extension ControlServer {
         guard !scopes.isEmpty else {
             return done(ControlResponse(.badRequest, "say which names are to be forgotten\n"))
         }
-        forget(scopes) { done(ControlResponse(.ok, "\(counted($0, "answer")) forgotten\n")) }
+        flush(scopes) { [self] count in
+            report.flushed(count)
+            loop.submit { done(ControlResponse(.ok, "\(counted(count, "answer")) forgotten\n")) }
+        }
     }
 
     private func explain(_ target: RequestTarget, asJSON: Bool, _ done: @escaping @Sendable (ControlResponse) -> Void) {
@@ -310,13 +298,14 @@ extension ControlServer {
         guard let type = RecordType(parsing: target.values("type").first ?? "A") else {
             return done(ControlResponse(.badRequest, "that is not a record type\n"))
         }
-        explained((name: name, type: type, asksAccounts: target.values("ask") == ["accounts"])) {
-            guard let explained = $0 else {
-                return done(
-                    ControlResponse(.serviceUnavailable, "too much is being explained at once; ask again in a moment\n")
-                )
+        explain((name: name, type: type, asksAccounts: target.values("ask") == ["accounts"])) { [loop] explained in
+            loop.submit {
+                guard let explained else {
+                    let words = "too much is being explained at once; ask again in a moment\n"
+                    return done(ControlResponse(.serviceUnavailable, words))
+                }
+                done(asJSON ? .json(explained.json) : ControlResponse(.ok, explained.text + "\n"))
             }
-            done(asJSON ? .json(explained.json) : ControlResponse(.ok, explained.text + "\n"))
         }
     }
 

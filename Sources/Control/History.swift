@@ -17,13 +17,11 @@ struct Course: Sendable, Equatable {
 /// The events of each of the last sixty minutes, and the questions of the last day and month, from the totals of an
 /// observation once a minute: the queues that answer questions need no counting for it.
 struct History {
-    private var minutes: Steps
-    private var questions = Growth<Hour.Questions>()
+    /// The minutes, then the longer past, which outlives a restart.
+    private var courses: [(steps: Steps, questions: Growth<Hour.Questions>)]
     private var servers: [Member: Growth<Hour.Answers>] = [:]
     /// Names sent to accounts.
     private var names: [GroupID: Growth<UInt64>] = [:]
-    /// The longer past, which outlives a restart.
-    private var past: [(steps: Steps, questions: Growth<Hour.Questions>)]
 
     /// The most servers, and the most accounts, whose minutes are stored, some 1.5 KB each.
     static let maximumServers = 256
@@ -36,46 +34,45 @@ struct History {
     ///   - kept: The stored past of an earlier run, for each of ``widths``; empty without an earlier run.
     ///   - away: The seconds since the earlier run.
     init(at now: UInt64, _ kept: [Course] = [], away: UInt64 = 0) {
-        minutes = Steps(.minute, at: now)
-        past = Self.widths.map { (Steps($0, at: now), Growth(most: $0.most)) }
-        for (index, course) in kept.enumerated() {
-            let width = Self.widths[index]
+        courses = ([.minute] + Self.widths).map { (Steps($0, at: now), Growth(most: $0.most)) }
+        for (index, course) in zip(1..., kept) {
+            let width = courses[index].steps.width
             let (passed, elapsed) = (min(away, Self.longest) + course.elapsed)
                 .quotientAndRemainder(dividingBy: width.seconds)
-            past[index].steps = Steps(width, at: now, elapsed: elapsed)
+            courses[index].steps = Steps(width, at: now, elapsed: elapsed)
             guard passed <= UInt64(width.most) else { continue }
-            past[index].questions = Growth(course.steps, most: width.most)
-            if passed > 0 { past[index].questions.pass(Int(passed), Hour.Questions()) }
+            courses[index].questions = Growth(course.steps, most: width.most)
+            if passed > 0 { courses[index].questions.pass(Int(passed), Hour.Questions()) }
         }
     }
 
     /// Takes the longer past of another history, which counts from the same totals.
-    mutating func takeOver(_ other: History) { past = other.past }
+    mutating func takeOver(_ other: History) { courses[1...] = other.courses[1...] }
 
     /// The time at which to call ``isOver(at:)`` next.
-    var next: UInt64 { past.reduce(minutes.next) { min($0, $1.steps.next) } }
+    var next: UInt64 { courses.reduce(.max) { min($0, $1.steps.next) } }
 
     /// Whether a step is over, so that ``take(_:)`` must be called with an observation. True once for each step.
     mutating func isOver(at now: UInt64) -> Bool {
-        var isOver = minutes.isOver(at: now)
-        for index in past.indices where past[index].steps.isOver(at: now) { isOver = true }
+        var isOver = false
+        for index in courses.indices where courses[index].steps.isOver(at: now) { isOver = true }
         return isOver
     }
 
     /// Ends the steps that are over.
     /// - Returns: Whether the longer past has grown and must be stored.
     mutating func take(_ observation: Observation) -> Bool {
-        if case let passed = minutes.take(), passed > 0 {
-            questions.pass(passed, observation.questionTotals)
-            Self.pass(passed, &servers, observation.answerTotals)
-            Self.pass(passed, &names, observation.namesSent)
-        }
         var hasGrown = false
-        for index in past.indices {
-            let passed = past[index].steps.take()
+        for index in courses.indices {
+            let passed = courses[index].steps.take()
             guard passed > 0 else { continue }
-            past[index].questions.pass(passed, observation.questionTotals)
-            hasGrown = true
+            courses[index].questions.pass(passed, observation.questionTotals)
+            if index > 0 {
+                hasGrown = true
+            } else {
+                Self.pass(passed, &servers, observation.answerTotals)
+                Self.pass(passed, &names, observation.namesSent)
+            }
         }
         return hasGrown
     }
@@ -100,7 +97,7 @@ struct History {
 
     /// The last hour, up to this observation.
     func hour(_ observation: Observation) -> Hour {
-        var hour = Hour(minutes: questions.all(observation.questionTotals))
+        var hour = Hour(minutes: courses[0].questions.all(observation.questionTotals))
         for (member, total) in observation.answerTotals {
             hour.answers[member] = servers[member, default: Growth()].all(total)
         }
@@ -112,7 +109,7 @@ struct History {
 
     /// The last 24 hours and the last 30 days, up to this observation.
     func past(_ observation: Observation) -> [Course] {
-        past.map { steps, questions in
+        courses.dropFirst().map { steps, questions in
             Course(
                 width: steps.width, steps: questions.all(observation.questionTotals),
                 elapsed: steps.elapsed(at: observation.at.nanoseconds))

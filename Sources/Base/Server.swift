@@ -86,6 +86,9 @@ public struct Server: Hashable, Sendable {
     /// Whether all addresses to dial are loopback addresses.
     public var isOnLoopback: Bool { form.isOnLoopback }
 
+    /// Whether all addresses to dial are private, so that no name leaves this network; false while they are unknown.
+    public var isOfThisNetwork: Bool { !endpoints.isEmpty && endpoints.allSatisfy(\.address.isPrivate) }
+
     /// The addresses to dial, in order; empty: the host's name must be looked up first.
     public var endpoints: [Endpoint] { form.endpoints }
 

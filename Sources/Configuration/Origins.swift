@@ -46,26 +46,26 @@ extension Settings {
         ///   - item: The item of a list, counted from 1; nil: the list as a whole.
         ///   - message: What is wrong and what would be right, on one line without secrets.
         public func error(_ key: String, item: Int? = nil, _ message: String) -> ConfigurationError {
-            let line: Int?
+            let problem = Problem(message)
             switch keys[key] {
-            case .file(let lines): line = lines.line(of: item)
-            case .environment: line = nil
+            case .file(let lines): return error(lines.line(of: item), key, problem)
+            case .environment: break
             case .option(let option):
                 return ConfigurationError(file: "command line", line: 0, key: option, message: message)
             case nil:
                 // The key may be a section itself, such as that of a group.
                 switch find(section: key) {
-                case .file(_, let start): line = start
-                case .variable(let variable): return error(variable: variable, Problem(message))
-                case .standard: line = key.lastIndex(of: ".").flatMap { sections[String(key[..<$0])] }
+                case .file(_, let start): return error(start, key, problem)
+                case .variable(let variable): return error(variable: variable, problem)
+                case .standard:
+                    let line = key.lastIndex(of: ".").flatMap { sections[String(key[..<$0])] }
+                    if let line { return error(line, key, problem) }
                 }
             }
-            if let line { return error(line, key, Problem(message)) }
-            guard let variable = KeyID(path: key)?.variable else {
-                // The file has other sections, but not the key's section.
-                return sections.isEmpty ? error(variable: key, Problem(message)) : error(1, key, Problem(message))
-            }
-            return error(variable: variable, Problem(message))
+            let variable = KeyID(path: key)?.variable
+            // Else the file has other sections, but not the key's section.
+            return variable == nil && !sections.isEmpty
+                ? error(1, key, problem) : error(variable: variable ?? key, problem)
         }
 
         /// The location of a setting.

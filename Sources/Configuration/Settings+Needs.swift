@@ -68,7 +68,6 @@ extension UpstreamServer {
     /// Whether the server is of this network: `resolvConf`, or a plain server with only private or loopback addresses.
     var isLocal: Bool {
         guard case .server(let server) = self else { return true }
-        return (server.kind == .plain || server.kind == .tcp) && !server.endpoints.isEmpty
-            && server.endpoints.allSatisfy(\.address.isPrivate)
+        return (server.kind == .plain || server.kind == .tcp) && server.isOfThisNetwork
     }
 }

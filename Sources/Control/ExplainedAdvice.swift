@@ -62,9 +62,7 @@ extension Explained {
     /// The server outside this network that may get a private name.
     private func serverElsewhere(of part: Part) -> String? {
         guard DomainRules.isPrivate(explanation.name) else { return nil }
-        return part.group.servers.first { view in
-            !view.server.endpoints.allSatisfy(\.address.isPrivate) || view.server.endpoints.isEmpty
-        }?.address
+        return part.group.servers.first { !$0.server.isOfThisNetwork }?.address
     }
 
     /// The remedy for a question that no group may be asked, unless the question only concerns this machine.
@@ -127,9 +125,7 @@ extension Explained {
 }
 
 extension GroupView {
-    /// The section of the group's settings.
-    var section: String { isOwn ? "upstreams.\(self.name)" : self.name }
-    fileprivate var serversKey: String { "\(section).\(isAccount ? "dnsIp" : "servers")" }
+    fileprivate var serversKey: String { "\(self.section).\(isAccount ? "dnsIp" : "servers")" }
     /// The section with the rules for the certificates of the group's servers.
-    fileprivate var trustKey: String { self.id == .httpdns ? "[tls]" : "[\(section)]" }
+    fileprivate var trustKey: String { self.id == .httpdns ? "[tls]" : "[\(self.section)]" }
 }

@@ -12,7 +12,7 @@ extension Explained {
         if let whyAlone { lines.append("By the configuration alone: \(whyAlone)") }
         lines.append("")
         for alias in explanation.aliases {
-            lines.append("Alias: \(alias.name) is answered as it is, by [\(GroupView(alias.group, at: at).section)]")
+            lines.append("Alias: \(alias.name) is answered as it is, by [\(alias.group.section)]")
         }
         lines.append("Rule:  \(ruleText)")
         if let exceptionText { lines.append("But:   \(exceptionText), leaves it to others") }

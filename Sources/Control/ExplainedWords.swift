@@ -25,9 +25,7 @@ extension Explained {
     }
 
     /// The section of the group that takes the name.
-    var takerSection: String {
-        explanation.taker.map { GroupView($0, at: at).section } ?? "httpdns"
-    }
+    var takerSection: String { explanation.taker?.section ?? Settings.Group.httpdnsName }
 
     private var ruleKey: String { rule?.key ?? "the configuration" }
 

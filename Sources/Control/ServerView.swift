@@ -113,6 +113,11 @@ package struct ServerView: Sendable {
     var failedLately: Bool { last.map { $0.secondsAgo < Self.lately } ?? false }
 }
 
+extension GroupOverview {
+    /// The section of the group's settings.
+    package var section: String { Settings.Group(name: self.name).section }
+}
+
 /// The shown state of one group of upstreams; the group's properties are members, too.
 @dynamicMemberLookup
 struct GroupView: Sendable {

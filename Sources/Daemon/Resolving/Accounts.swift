@@ -99,9 +99,11 @@ final class Accounts {
     func add(_ lookup: AbnormalLookup) { reporters[lookup.group]?.add(lookup) }
 
     /// A query has failed.
-    /// - Parameter areAllFailing: Whether the last attempt at each of the group's servers failed.
-    func failed(_ group: GroupID, areAllFailing: @autoclosure () -> Bool, at now: Tick) {
-        if let list = lists[group], areAllFailing() { list.askSoon(at: now) }
+    /// - Parameter servers: The group's servers.
+    func failed(_ group: GroupID, _ servers: @autoclosure () -> [ServerState], at now: Tick) {
+        if let list = lists[group], servers().allSatisfy({ $0.health.consecutiveFailures > 0 }) {
+            list.askSoon(at: now)
+        }
     }
 
     func networkChanged(at now: Tick) { for list in lists.values { list.askSoon(at: now) } }

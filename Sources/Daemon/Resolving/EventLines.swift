@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import Control
 import DNSWire
 import Forwarding
 import Log
@@ -45,7 +46,7 @@ extension Report {
             let (group, next) = (group(id), next(group(id), group))
             say(
                 .warning, .planExceeded, about: "plan of \(group.name)",
-                "\(Self.section(group)).queriesPerSecond is reached: names beyond it \(next.map { "go to \($0)" } ?? "wait")",
+                "\(group.section).queriesPerSecond is reached: names beyond it \(next.map { "go to \($0)" } ?? "wait")",
                 ["group": group.name])
         case .noRecordBudgetSpent(let id):
             let (group, next) = (group(id), next(group(id), group))
@@ -59,7 +60,7 @@ extension Report {
             let (group, asked) = (group(account), group(asked))
             say(
                 .notice, .leftToValidators, about: "clients that validate at \(group.name)",
-                "clients that validate (DO without CD) get names of \(group.title) from \(asked.title), since HTTPDNS has no signatures; \(Self.section(group)).signed = \"addresses\" gives them its addresses, which they find bogus in signed zones",
+                "clients that validate (DO without CD) get names of \(group.title) from \(asked.title), since HTTPDNS has no signatures; \(group.section).signed = \"addresses\" gives them its addresses, which they find bogus in signed zones",
                 ["group": group.name, "asked": asked.name])
         case .short(let reason):
             say(
@@ -99,11 +100,6 @@ extension Report {
     /// The group that is asked instead of an account; nil if there is none.
     private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> String? {
         account.successors.lazy.map(group).first { !$0.servers.isEmpty }?.title
-    }
-
-    /// The section of an account's keys.
-    private static func section(_ account: GroupOverview) -> String {
-        account.id == .httpdns ? "httpdns" : "upstreams.\(account.name)"
     }
 
     /// A resolver's answer is right except for the case of its letters.

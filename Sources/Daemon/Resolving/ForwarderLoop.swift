@@ -252,8 +252,7 @@ final class ForwarderLoop: @unchecked Sendable {
 
     /// A query has failed, or was not answered in time.
     private func failed(_ group: GroupID, at now: Tick) {
-        let areAllFailing = forwarder.overview(of: group).servers.allSatisfy { $0.health.consecutiveFailures > 0 }
-        inEffect.accounts.failed(group, areAllFailing: areAllFailing, at: now)
+        inEffect.accounts.failed(group, forwarder.overview(of: group).servers, at: now)
     }
 
     private func expire(at now: Tick) {

@@ -49,10 +49,7 @@ extension Settings.Group {
     /// A server outside this network, in words; nil if there is none.
     fileprivate var serverElsewhere: String? {
         if account != nil { return "HTTPDNS" }
-        for case .server(let server) in servers
-        where !server.endpoints.allSatisfy(\.address.isPrivate) || server.endpoints.isEmpty {
-            return "\(server)"
-        }
+        for case .server(let server) in servers where !server.isOfThisNetwork { return "\(server)" }
         return nil
     }
 }

@@ -1,7 +1,6 @@
 package import Base
 package import Counters
 package import DNSCache
-import DNSWire
 package import Forwarding
 import Transport
 

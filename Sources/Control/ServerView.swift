@@ -1,7 +1,6 @@
 import Base
 package import Configuration
 import Counters
-import DNSWire
 import Forwarding
 
 /// The state of a server. Texts, JSON, page, metrics and `explain` all show this value.

@@ -1,4 +1,3 @@
-internal import Base
 internal import DNSWire
 
 /// The answers of the demo's DNS servers: addresses of a documentation name that the HTTPDNS service does not know, and

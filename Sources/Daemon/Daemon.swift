@@ -55,7 +55,7 @@ public final class Daemon: @unchecked Sendable {
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 },
         reload: (@Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void)? = nil
     ) throws(StartFailure) {
-        OpenSSL.keepAtExit()
+        OpenSSL.prepare()
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
         self.settings.forgetFiles()

@@ -33,7 +33,8 @@ struct Document {
             let isTable = item.given == nil
             let inSections = min(depth, path.count - (isTable ? 0 : 1))
             for end in 0..<inSections {
-                let section = path[...end].joined(separator: ".")
+                // Of an array: for slices, the runtime would first put the function together, a fiftieth of a start.
+                let section = Array(path[...end]).joined(separator: ".")
                 if sections[section] == nil { sections[section] = item.line }
             }
             let key = Array(path.prefix(inSections + 1))
@@ -42,7 +43,7 @@ struct Document {
             guard key.count > inSections, !isInTable || deeper.insert(key).inserted else { continue }
             entries.append(
                 Entry(
-                    section: key.dropLast().joined(separator: "."), name: key[inSections],
+                    section: Array(key.dropLast()).joined(separator: "."), name: key[inSections],
                     given: isInTable ? .other("a table") : item.given ?? .other("nothing"),
                     lines: Settings.Origins.Lines(key: item.line, items: item.itemLines)))
         }

@@ -236,6 +236,6 @@ struct TOMLReader {
         guard parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { Hexadecimal.value($0) != nil } }) else {
             return nil
         }
-        return Int(sign + parts.joined(), radix: radix)
+        return Int(sign + digits.filter { $0 != "_" }, radix: radix)
     }
 }

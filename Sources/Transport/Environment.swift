@@ -26,8 +26,8 @@ public enum Environment {
         var next = unsafe clinux_environment()
         while let entry = unsafe next.pointee {
             let text = unsafe String(cString: entry)
-            if let equals = text.firstIndex(of: "=") {
-                variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
+            if let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) {
+                variables[String(text[..<equals])] = String(text[text.utf8.index(after: equals)...])
             }
             unsafe next += 1
         }

@@ -15,8 +15,8 @@ struct GroupDesk: ~Copyable {
     var actions: [Action] = []
     private(set) var deadlines = Deadlines<Moment>()
     private var events: [DeskEvent] = []
-    /// The records of flights that have asked a group, by ``Flight/id``.
-    private var records = Numbered(none: Record())
+    /// By the number in ``Flight/id``.
+    private var records: [Record] = []
     /// Queries that have failed, over all groups.
     var failedQueries: UInt64 = 0
     private var shortNews = News()
@@ -33,6 +33,8 @@ struct GroupDesk: ~Copyable {
 
     /// The desk's record of a flight that has asked a group.
     private struct Record {
+        /// The flight; a later flight may get the same number.
+        var flight: TableID?
         /// The steps that have begun at groups that carry messages.
         var messages = SmallList<MessageStep>()
         /// The least protected way in which the question was sent.
@@ -86,8 +88,8 @@ struct GroupDesk: ~Copyable {
 
     /// Begins a step of a flight.
     mutating func ask(_ flight: Flight, _ step: Int, at now: Tick) {
-        beginRecord(of: flight)
-        let (number, group) = (flight.id.number, flight.route[step].group.rawValue)
+        let number = beginRecord(of: flight)
+        let group = flight.route[step].group.rawValue
         if !flight.key.findsServer { groups[group].counters.questions += 1 }
         if rules.groups[group].carriesAddresses {
             lookUp(flight, at: flight.route[step].group, now)
@@ -102,8 +104,13 @@ struct GroupDesk: ~Copyable {
     /// Counts an answer that a group gave by itself.
     mutating func noteAnswered(by group: GroupID) { groups[group.rawValue].counters.questions += 1 }
 
-    private mutating func beginRecord(of flight: Flight) {
-        if !records.contains(flight.id.number) { records.insert(Record(), as: flight.id.number) }
+    /// - Returns: The number of the flight's record.
+    @discardableResult
+    private mutating func beginRecord(of flight: Flight) -> Int {
+        let number = flight.id.index
+        while records.count <= number { records.append(Record()) }
+        records[number].flight = flight.id
+        return number
     }
 
     /// Looks a flight's name up at an account; again, if the last answer lacked the flight's address family. A name that
@@ -135,12 +142,16 @@ struct GroupDesk: ~Copyable {
     /// Forgets a flight that has ended.
     /// - Returns: The least protected way in which its question was sent.
     mutating func end(_ flight: Flight) -> Exposure {
-        let record = records.remove(flight.id.number)
+        let number = flight.id.index
+        guard number < records.count else { return .none }
+        let record = exchange(&records[number], with: Record())
         for messages in record.messages { leave(messages) }
         return record.exposure
     }
 
-    private func messages(of flight: Flight) -> SmallList<MessageStep> { records.find(flight.id.number).messages }
+    private func messages(of flight: Flight) -> SmallList<MessageStep> {
+        flight.id.index < records.count ? records[flight.id.index].messages : SmallList()
+    }
 
     /// The query of a flight to the server at this address; nil if there is none.
     func query(of flight: Flight, at address: IPAddress) -> TableID? {
@@ -151,7 +162,7 @@ struct GroupDesk: ~Copyable {
 
     /// The least protected way in which a flight's question has been sent.
     func exposure(of flight: Flight) -> Exposure {
-        records.contains(flight.id.number) ? records[flight.id.number].exposure : .none
+        flight.id.index < records.count ? records[flight.id.index].exposure : .none
     }
 
     /// Records that a question was sent from whose answer a flight's is made.
@@ -162,8 +173,9 @@ struct GroupDesk: ~Copyable {
 
     /// Records that a flight's question was sent.
     mutating func note(_ exposure: Exposure, of flight: Flight) {
-        let number = flight.id.number
-        if records.contains(number), records[number].exposure < exposure { records[number].exposure = exposure }
+        let number = flight.id.index
+        guard records[number].flight == flight.id else { return }
+        if records[number].exposure < exposure { records[number].exposure = exposure }
     }
 
     // MARK: Events
@@ -320,7 +332,7 @@ struct GroupDesk: ~Copyable {
             queries.change(id) { $0.repeated = nil }
             askAgain(id, at: now)
         }
-        for record in records.all {
+        for record in records {
             for messages in record.messages {
                 messages.tried.removeAll { number in !messages.underWay.contains { queries[$0]?.number == number } }
             }

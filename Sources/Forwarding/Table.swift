@@ -142,6 +142,9 @@ struct TableID: Hashable, Sendable {
 
     fileprivate init(number: UInt64) { self.number = number }
 
+    /// An index that no other element of the table has at the same time.
+    var index: Int { Numbers.index(of: number) }
+
     /// A number that belongs to no table.
     init(standalone number: UInt32) { self.number = .max &<< Numbers.indexBits | UInt64(number) }
 }

@@ -63,6 +63,6 @@ import Testing
             return id
         }
         #expect(Set(ids).count == 100_000)
-        #expect(ids.allSatisfy { Numbers.index(of: $0.number) == 0 })
+        #expect(ids.allSatisfy { $0.index == 0 })
     }
 }

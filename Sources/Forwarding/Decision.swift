@@ -12,8 +12,8 @@ struct Decision: ~Copyable {
     fileprivate(set) var fate = Fate.cached
     /// The groups that may be asked, in order; none if their answers would change nothing.
     fileprivate(set) var route: [Step] = []
-    /// The known states of the route's first steps: see ``GroupDesk/withoutRecord(_:_:at:)``.
-    fileprivate(set) var before: [StepState] = []
+    /// The known state of the route's first steps.
+    fileprivate(set) var before = StepsBefore()
     /// Whether the route is asked for a service binding instead of the account.
     fileprivate(set) var isBinding = false
     /// The cached answer, if the cache was read.
@@ -72,8 +72,7 @@ extension Forwarder {
         }
         let steps = decision.route
         let count = decision.before.count
-        // If the last group's report is unproven, the group may still have a record.
-        if count == steps.count, decision.before.last(where: { $0 != .passedOver }) != .unproven {
+        if count == steps.count, !decision.before.isLastUnproven {
             let group = steps.last?.group
             let code = group.flatMap { desk.absence(of: key.name, at: $0, now)?.code }
             return .answer(noRecord(name, type, at: group, because: code))

@@ -274,7 +274,7 @@ extension Forwarder {
             if step > 0, let known = desk.absence(of: key.name, at: group, now) { return .withoutRecord(known.code) }
             return isNoRecordBudgetSpent(group, key, at: now) ? .budgetSpent : nil
         }
-        guard decision.before[step] != .passedOver else { return nil }
+        guard decision.before.states[step] != .passedOver else { return nil }
         return .withoutRecord(desk.absence(of: key.name, at: group, now)?.code)
     }
 }

@@ -75,17 +75,17 @@ final class Flight {
     /// - Parameters:
     ///   - waiter: The client that asks; nil if the daemon itself asks.
     ///   - isWanted: See ``FlightPhase/open(isWanted:staleAt:answerBy:)``; false for an A question of a refresh, too.
-    ///   - before: The known states of the route's first steps, whose groups are not asked.
+    ///   - before: The known state of the route's first steps, whose groups are not asked.
     ///   - staleAt: When a stale answer is given; nil if there is none.
     init(
         _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, isWanted: Bool, of source: Source,
-        after before: [StepState], staleAt: Tick?, answerBy: Tick, isBinding: Bool = false,
+        after before: StepsBefore, staleAt: Tick?, answerBy: Tick, isBinding: Bool = false,
         bases: AnswerBases = AnswerBases()
     ) {
         (self.key, self.route, self.id, self.isBinding, isCurrent) = (key, route, id, isBinding, !key.findsServer)
         (self.bases, self.source, clients) = (bases, source, SmallList(waiter))
         phase = .open(isWanted: isWanted, staleAt: staleAt, answerBy: answerBy)
-        for step in before.indices { steps[step] = before[step] }
+        for step in before.states.indices { steps[step] = before.states[step] }
     }
 
     /// A copy whose changes do not affect the flight.

@@ -123,6 +123,23 @@ struct StepAnswer {
     var step: Int
 }
 
+/// The known state of a route's first steps before a flight begins; the groups of these steps are not asked.
+struct StepsBefore {
+    private(set) var states: [StepState] = []
+
+    var count: Int { states.count }
+    /// Whether the last step that was not passed over is unproven: its group may still have a record.
+    var isLastUnproven: Bool { states.last { $0 != .passedOver } == .unproven }
+
+    /// Adds a group that is known to have no record of the name.
+    mutating func addWithoutRecord(isProven: Bool) { states.append(isProven ? .noRecord : .unproven) }
+
+    /// Marks the remaining steps as not to be asked, since the end of the last known step does not lead on.
+    mutating func addAll(of route: [Step]) {
+        states += repeatElement(.passedOver, count: route.count - states.count)
+    }
+}
+
 /// An event of a flight. A step is named by its index in the route.
 enum FlightEvent {
     case begun

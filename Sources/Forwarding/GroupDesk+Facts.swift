@@ -5,18 +5,15 @@ import DNSWire
 extension GroupDesk {
     // MARK: Names without a record
 
-    /// The states of the steps at the start of a route whose groups are known to have no record of a name, before a
-    /// flight begins: these groups are not asked, nor the others if that does not lead to them. A group that leaves the
-    /// type out has an answer instead.
-    mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> [StepState] {
-        var before: [StepState] = []
+    /// The groups at the start of a route that are known to have no record of a name. A group that leaves the type out
+    /// has an answer instead.
+    mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> StepsBefore {
+        var before = StepsBefore()
         while before.count < route.count, !route[before.count].leavesOut {
             let group = route[before.count].group.rawValue
             guard groups[group].namesWithoutRecord.value(key, at: now) != nil else { break }
-            before.append(rules.groups[group].isProven ? .noRecord : .unproven)
-            if before.count < route.count, !route[before.count].after.contains(.noRecord) {
-                before += repeatElement(.passedOver, count: route.count - before.count)
-            }
+            before.addWithoutRecord(isProven: rules.groups[group].isProven)
+            if before.count < route.count, !route[before.count].after.contains(.noRecord) { before.addAll(of: route) }
         }
         return before
     }

@@ -47,7 +47,7 @@ import Testing
             let state = choice.servers[server - 1]
             let flight = Flight(
                 Flight.Key(name: NameKey(.root), type: .ns, audience: .plain), [Step(GroupID(2))],
-                id: TableID(standalone: 0), for: nil, isWanted: false, of: .host, after: [], staleAt: nil,
+                id: TableID(standalone: 0), for: nil, isWanted: false, of: .host, after: StepsBefore(), staleAt: nil,
                 answerBy: now)
             var query = Forwarding.Query(
                 group: GroupID(2), server: state.server, number: state.number, sent: now,

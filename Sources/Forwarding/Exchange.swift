@@ -36,8 +36,12 @@ public struct QueryID: Hashable, Sendable {
 
     init(_ group: GroupID, _ id: TableID) { (self.group, self.id) = (group, id) }
 
-    /// A number that no other query under way has, for tables: see ``Numbers``.
-    public var number: UInt64 { id.number }
+    /// A number that no other query under way has. Its lowest ``indexBits`` bits are an index of tables: the lowest
+    /// free index, so no other query has it at the same time.
+    public var number: UInt64 { id.serial &<< Self.indexBits | UInt64(id.number) }
+
+    /// The number of bits that are an index of tables.
+    public static let indexBits: UInt64 = 20
 
     /// A query that no forwarder has made, for code that asks a server directly.
     public init(standalone number: UInt32, of group: GroupID) {

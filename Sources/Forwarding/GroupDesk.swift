@@ -107,7 +107,7 @@ struct GroupDesk: ~Copyable {
     /// - Returns: The number of the flight's record.
     @discardableResult
     private mutating func beginRecord(of flight: Flight) -> Int {
-        let number = flight.id.index
+        let number = flight.id.number
         while records.count <= number { records.append(Record()) }
         records[number].flight = flight.id
         return number
@@ -142,7 +142,7 @@ struct GroupDesk: ~Copyable {
     /// Forgets a flight that has ended.
     /// - Returns: The least protected way in which its question was sent.
     mutating func end(_ flight: Flight) -> Exposure {
-        let number = flight.id.index
+        let number = flight.id.number
         guard number < records.count else { return .none }
         let record = exchange(&records[number], with: Record())
         for messages in record.messages { leave(messages) }
@@ -150,7 +150,7 @@ struct GroupDesk: ~Copyable {
     }
 
     private func messages(of flight: Flight) -> SmallList<MessageStep> {
-        flight.id.index < records.count ? records[flight.id.index].messages : SmallList()
+        flight.id.number < records.count ? records[flight.id.number].messages : SmallList()
     }
 
     /// The query of a flight to the server at this address; nil if there is none.
@@ -162,7 +162,7 @@ struct GroupDesk: ~Copyable {
 
     /// The least protected way in which a flight's question has been sent.
     func exposure(of flight: Flight) -> Exposure {
-        flight.id.index < records.count ? records[flight.id.index].exposure : .none
+        flight.id.number < records.count ? records[flight.id.number].exposure : .none
     }
 
     /// Records that a question was sent from whose answer a flight's is made.
@@ -173,7 +173,7 @@ struct GroupDesk: ~Copyable {
 
     /// Records that a flight's question was sent.
     mutating func note(_ exposure: Exposure, of flight: Flight) {
-        let number = flight.id.index
+        let number = flight.id.number
         guard records[number].flight == flight.id else { return }
         if records[number].exposure < exposure { records[number].exposure = exposure }
     }

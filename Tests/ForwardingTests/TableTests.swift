@@ -63,6 +63,12 @@ import Testing
             return id
         }
         #expect(Set(ids).count == 100_000)
-        #expect(ids.allSatisfy { $0.index == 0 })
+        #expect(table.slotCount == 1)
+    }
+}
+
+extension Table {
+    fileprivate var slotCount: Int {
+        (Mirror(reflecting: self).descendant("elements") as? [Element?])?.count ?? -1
     }
 }

@@ -51,10 +51,11 @@ extension Forwarder {
     /// A service binding without the hints of a family that `without` or `addressType` leaves out: browsers would dial
     /// these addresses.
     @inline(never)
-    private func withoutHintsOfLeftOut(_ answer: Answer, to key: Flight.Key, by group: GroupID) -> Answer {
+    private func withoutHintsOfLeftOut(_ answer: Answer, to key: Flight.Key, by group: GroupID?) -> Answer {
         func isLeftOut(_ type: RecordType) -> Bool {
             let reason = policy.route(key.name, type, for: key.audience).reason
-            return reason == .typeLeftOut || reason == .familyLeftOut || policy.leavesOut(group, type)
+            return reason == .typeLeftOut || reason == .familyLeftOut
+                || group.map { policy.leavesOut($0, type) } ?? false
         }
         return answer.withoutHints(ipv4: isLeftOut(.a), ipv6: isLeftOut(.aaaa)) ?? answer
     }
@@ -62,7 +63,8 @@ extension Forwarder {
     /// Handles the answer of a group that carries messages.
     @inline(__always)
     mutating func settle(_ answer: Answer, _ to: GroupDesk.Answered, at now: Tick) {
-        let answer = permitted(answer, to: to.flight.key, by: to.messages.group, at: now)
+        let answer = permitted(
+            answer, to: to.flight.key, by: to.flight.isBinding ? nil : to.messages.group, at: now)
         let best = StepAnswer(answer: answer, by: to.by, step: to.messages.step)
         if answer.head.responseCode.isAnswer {
             tell(to.flight, .answered(best), at: now)
@@ -384,9 +386,11 @@ extension Forwarder {
 
     /// A group's answer without private addresses and hints that are left out. The queried name decides, not the target
     /// of an alias: browsers derive a page's rights from the name in its URL.
-    /// - Parameter ttl: The least time for which the answer is kept if it had no other addresses, in seconds.
+    /// - Parameters:
+    ///   - group: The group whose addresses the answer has; nil for the accounts', as in ``bound(_:to:at:)``.
+    ///   - ttl: The least time for which the answer is kept if it had no other addresses, in seconds.
     mutating func permitted(
-        _ said: Answer, to key: Flight.Key, by group: GroupID, for ttl: UInt32 = 0, at now: Tick
+        _ said: Answer, to key: Flight.Key, by group: GroupID?, for ttl: UInt32 = 0, at now: Tick
     ) -> Answer {
         let name = key.name.name
         let isBinding = key.type == .https || key.type == .svcb

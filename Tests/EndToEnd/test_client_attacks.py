@@ -3,10 +3,11 @@ numbers of messages are in test_client_shares.py, those on HTTP itself in test_h
 
 import contextlib
 import pathlib
+import select
 import socket
+import ssl
 import struct
 import subprocess
-import threading
 import time
 
 import dns.message
@@ -20,24 +21,37 @@ from dns_client import Stream, addresses, ask, exchange, extended_errors
 from malformed import operations, opt, wire
 from resolvers import ScriptedResolver, reply_to
 from waiting import eventually, waited_since
-from ways import CONNECTIONS, ELSEWHERE, HTTPS, PORT, TLS, WAYS, Datagrams
+from ways import CONNECTIONS, ELSEWHERE, HTTPS, PORT, TLS, WAYS, Datagrams, framed_by_http
 
 TRUE = "192.0.2.1"
 
 
+def exchange_at_once(channel, octets, is_whole):
+    """Sends all octets, reads nothing for half a second, and then what comes until it is whole. All in one thread: two cannot use a
+    TLS connection of Python's at the same time."""
+    left, replies, until = memoryview(octets), bytearray(), time.monotonic() + 0.5
+    busy = BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError
+    channel.setblocking(False)
+    while time.monotonic() < until or not is_whole(replies):
+        with contextlib.suppress(*busy):
+            while left:
+                left = left[channel.send(left[:16384]):]
+        if time.monotonic() < until:
+            time.sleep(0.01)
+            continue
+        with contextlib.suppress(*busy):
+            while piece := channel.recv(1 << 20):
+                replies += piece
+            assert is_whole(replies), "it was cut off"
+        select.select([channel], [channel] if left else [], [], 0 if is_whole(replies) else 5)
+    channel.setblocking(True)
+
+
 def pipelined(connection, count):
     question = wire("localhost")
-    octets = (struct.pack("!H", len(question)) + question) * count
     connection.send(question)
-    left = count * (len(connection.receive_bytes()) + 2)
-    sender = threading.Thread(target=connection.socket.sendall, args=(octets,))
-    sender.start()
-    time.sleep(0.5)  # the client reads nothing
-    while left:
-        piece = connection.socket.recv(min(left, 1 << 20))
-        assert piece, "it was cut off"
-        left -= len(piece)
-    sender.join()
+    length = count * (len(connection.receive_bytes()) + 2)
+    exchange_at_once(connection.socket, (struct.pack("!H", len(question)) + question) * count, lambda replies: len(replies) == length)
 
 
 def pipelined_over_http2(connection, count):
@@ -49,15 +63,8 @@ def pipelined_over_http2(connection, count):
 
 
 def pipelined_over_http1(connection, count):
-    def send():
-        for _ in range(count):
-            connection.send(wire("localhost"))
-    sender = threading.Thread(target=send)
-    sender.start()
-    time.sleep(0.5)
-    for _ in range(count):
-        assert connection.receive_bytes()
-    sender.join()
+    exchange_at_once(connection.socket, framed_by_http(wire("localhost")) * count,
+                     lambda replies: replies.count(b"HTTP/1.1 200 ") == count)
 
 
 PIPELINED = {"tcp": (pipelined, 100_000), "tls": (pipelined, 50_000), "https": (pipelined_over_http2, 20_000),

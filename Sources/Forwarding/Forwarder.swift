@@ -26,7 +26,8 @@ public struct Forwarder: ~Copyable {
     var deadlines = Deadlines<Moment>()
     var privateNews = News()
     var ranks = AddressRanks()
-    /// The names of `preResolve`; those that are still to be looked up, and those that had no answer when last seen.
+    /// The names of `preResolve`; those that are still to be looked up; and those that have been looked up, of which no
+    /// answer is known yet: see ``preResolveAgain(at:)``.
     var preResolve: [Name] = [], notPreResolved: [Name] = [], unanswered: [Name] = []
     /// The names of `keepAliveDomains`.
     var keepAlive: [Name] = []

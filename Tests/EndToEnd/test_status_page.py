@@ -139,7 +139,7 @@ def looked_at(case, words, look=lambda browser, shown: None):
                 assert words in shown.text
                 if PICTURES:
                     name = f"{case}-{width}-{'dark' if dark else 'light'}.png"
-                    (pathlib.Path(PICTURES) / name).write_bytes(shown.picture)
+                    (pathlib.Path(PICTURES) / name).write_bytes(browser.picture())
                 look(browser, shown)
     finally:
         browser.close()

@@ -1,4 +1,4 @@
-"""Headless Chromium, controlled through a pipe: the picture, width, requests and errors of a page."""
+"""Headless Chromium, controlled through a pipe: the width, requests, errors and picture of a page."""
 
 import base64
 import json
@@ -21,7 +21,6 @@ class Page:
     width: int = 0  # of the document, in CSS pixels
     viewport: int = 0  # width of the window, in CSS pixels
     text: str = ""
-    picture: bytes = b""
 
 
 class Chromium:
@@ -40,7 +39,8 @@ class Chromium:
             preexec_fn=pipes, start_new_session=True)
         os.close(to_read[0])
         os.close(to_write[1])
-        self._commands, self._answers = to_read[1], os.fdopen(to_write[0], "rb")
+        self._commands, self._answers = to_read[1], to_write[0]
+        self._received = b""
         self._number = 0
         self._events = []
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
@@ -51,12 +51,12 @@ class Chromium:
     _session = None
 
     def _message(self):
-        octets = b""
-        while not octets.endswith(b"\0"):
-            octet = self._answers.read(1)
-            assert octet, "chromium has ended"
-            octets += octet
-        return json.loads(octets[:-1])
+        while b"\0" not in self._received:
+            more = os.read(self._answers, 1 << 20)
+            assert more, "chromium has ended"
+            self._received += more
+        message, _, self._received = self._received.partition(b"\0")
+        return json.loads(message)
 
     def _call(self, method, **parameters):
         self._number += 1
@@ -86,10 +86,6 @@ class Chromium:
         page = Page(viewport=width)
         page.width = self.value("document.documentElement.scrollWidth")
         page.text = self.value("document.body.innerText")
-        size = self._call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": width, "height": size["height"], "scale": 1}
-        page.picture = base64.b64decode(
-            self._call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"])
         for event in self._events:
             match event.get("method"):
                 case "Network.requestWillBeSent":
@@ -105,6 +101,12 @@ class Chromium:
         os.write(self._commands, json.dumps({"id": 0, "method": "Page.navigate", "params": {"url": url},
                                              "sessionId": self._session}).encode() + b"\0")
 
+    def picture(self):
+        """The whole open page as PNG."""
+        size = self._call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        return base64.b64decode(self._call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"])
+
     def value(self, expression):
         """The value of a JavaScript expression in the open page."""
         return self._call("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
@@ -115,7 +117,7 @@ class Chromium:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(10)
         eventually(lambda: not _runs(self._process.pid), "chromium's processes have ended")
-        self._answers.close()
+        os.close(self._answers)
         self._profile.cleanup()
 
 

@@ -35,6 +35,8 @@ PYTHON := /usr/bin/python3 -B
 
 # The modules whose tests use sockets and time: they come before the tests of the daemon, which load the machine.
 REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
+# Of the others, those that take a third of the time: they run beside the rest.
+FORWARDER := ForwardingTests
 # Without debug information their build takes a third less.
 UNIT_TESTS := --scratch-path .build/unit -debug-info-format none
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
@@ -72,7 +74,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build format settings order clean
-.PHONY: test unit-test unit-build real-time-test timeless-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants faults lint bench
+.PHONY: test unit-test unit-build real-time-test timeless-test forwarder-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants faults lint bench
 .PHONY: swift build-packages test-packages bench-packages
 
 help: ## this list
@@ -88,20 +90,33 @@ build: swift build-packages ## the release build
 	ln -sf "$$(gcc -print-file-name=libstdc++.a)" $(LINKED_IN)
 	swift build $(RELEASE) --product httpdnsd
 
-# The tests of the daemon, of packages, containers and the booted systemd mostly wait. The modules' tests are built, and those run
-# that wait for nothing, in the time that is left; the others, which need real time, have the machine for themselves.
-test: build test-packages ## all tests
+# The tests of the daemon, of packages, containers and the booted systemd mostly wait, and the release build often has work for one
+# processor alone. In the time that is left the modules' tests are built, and those run that wait for nothing; the others, which need
+# real time, have the machine for themselves.
+test: swift build-packages test-packages ## all tests
 	@mkdir -p .build
+	swift package resolve
 	ended() {
 	  local status=0
 	  wait "$$1" || status=$$?
 	  cat ".build/$$2.log"
 	  return $$status
 	}
+	modules() {
+	  $(MAKE) --no-print-directory unit-build || return
+	  $(MAKE) --no-print-directory forwarder-test &
+	  local forwarder=$$! status=0
+	  $(MAKE) --no-print-directory timeless-test || status=$$?
+	  wait $$forwarder || status=$$?
+	  return $$status
+	}
+	set -m  # a group of its own, which can be ended
+	{ renice -n 19 $$BASHPID > .build/nice && modules; } > .build/timeless.log 2>&1 &
+	timeless=$$!
+	set +m
+	$(MAKE) --no-print-directory build || { kill -- -$$timeless; exit 1; }
 	$(MAKE) --no-print-directory systemd-test package-test container-test > .build/machines.log 2>&1 &
 	machines=$$!
-	nice -n 19 $(MAKE) --no-print-directory unit-build timeless-test > .build/timeless.log 2>&1 &
-	timeless=$$!
 	status=0
 	$(MAKE) --no-print-directory e2e-test || status=$$?
 	ended $$machines machines || status=$$?
@@ -114,7 +129,7 @@ test: build test-packages ## all tests
 	fi
 	exit $$status
 
-unit-test: unit-build real-time-test timeless-test ## the tests of the modules
+unit-test: unit-build real-time-test timeless-test forwarder-test ## the tests of the modules
 
 unit-build: swift build-packages test-packages
 	@swift build --build-tests $(UNIT_TESTS)
@@ -123,13 +138,16 @@ real-time-test:
 	@$(call unit-tests,$(UNIT_TESTS) --filter='$(REAL_TIME)')
 
 timeless-test:
-	@$(call unit-tests,$(UNIT_TESTS) --skip='$(REAL_TIME)')
+	@$(call unit-tests,$(UNIT_TESTS) --skip='$(REAL_TIME)|$(FORWARDER)')
+
+forwarder-test:
+	@$(call unit-tests,$(UNIT_TESTS) --filter='$(FORWARDER)')
 
 # One test after the other: two at once take as long. A run that finds no test ends well, so the count is looked at. The tests
 # that were left out are named again at the end, with the reason.
 define unit-tests
 	log=.build/$@.log
-	swift test --skip-build --disable-xctest --no-parallel $(1) 2>&1 | tee $$log
+	swift test --skip-build --ignore-lock --disable-xctest --no-parallel $(1) 2>&1 | tee $$log
 	grep -qE 'Test run with [1-9][0-9]* tests?' $$log || { echo 'make: no test was run' >&2; exit 1; }
 	sed -nE 's/^[^ ]+ ((Test|Suite) .*) skipped:/left out: \1:/p' $$log
 endef

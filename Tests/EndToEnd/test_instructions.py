@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).parent
 # Rounds of one kind. The cheapest counts: other work of the daemon, or a connection that is doubted because the machine stood
 # still, can only add.
 ROUNDS = 5
+STARTS = 3
 HITS = 3200
 FILED = 5000  # names in the cache file
 MISSES = {"": 200, "-alone": 80}
@@ -126,9 +127,9 @@ def test_a_start_and_an_answer_of_the_cache_file(counted, daemon, service, ask_i
         count = started.so_far()
         started.running.stop()
         return count, started.running.log_lines(read)[0]
-    without = [start(SETTINGS, "listening")[0] for _ in range(ROUNDS)]
+    without = [start(SETTINGS, "listening")[0] for _ in range(STARTS)]
     check("start", without, 1)
-    restored = [start(kept, "taken over") for _ in range(ROUNDS)]
+    restored = [start(kept, "taken over") for _ in range(STARTS)]
     # A name may have an answer for each family.
     answers = int(re.search(r"(\d+) answers? taken over", restored[0][1]).group(1))
     print(f"{answers} answers")

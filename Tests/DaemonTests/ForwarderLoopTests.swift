@@ -14,7 +14,7 @@ import Testing
 /// The loop around the forwarder, with a resolver on loopback.
 @Suite struct ForwarderLoopTests {
     private let lines = LogLines()
-    private let replies = Arrivals<[UInt8]>()
+    private let answers = Arrivals<Answer>()
     private let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
 
     private func settings(_ resolver: Server?) -> Settings {
@@ -34,11 +34,12 @@ import Testing
 
     private func ask(
         _ forwarder: ForwarderLoop, _ name: Name = example, isRefresh: Bool = false,
-        reply: (@Sendable ([UInt8]) -> Void)? = nil
+        reply: (@Sendable (Answer) -> Void)? = nil
     ) {
         let message = query(name)
         guard case .question(let question) = Question.read(message.span) else { return }
-        let way = Client.Way.stream(reply ?? { [replies] in replies.append($0) })
+        let reply = reply ?? { [answers] in answers.append($0) }
+        let way = Client.Way.stream { _, answer, _ in reply(answer) }
         let client = Client(question, message: message.span, of: .host, way: way, at: Tick(nanoseconds: Clock.now()))
         #expect(forwarder.queue.enter(.host))
         forwarder.submit([Miss(client: client, isRefresh: isRefresh)])
@@ -63,13 +64,13 @@ import Testing
         #expect(!isHeld())
     }
 
-    private func lastAddress(_ reply: [UInt8]?) -> [UInt8]? { reply.map { Array($0.suffix(4)) } }
+    private func lastAddress(_ answer: Answer?) -> [UInt8]? { answer.map { Array($0.body.suffix(4)) } }
 
     @Test func aQuestionIsAnsweredByTheResolverAndKept() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
         let forwarder = try started(settings(resolver.server))
         ask(forwarder)
-        #expect(lastAddress(replies.next()) == [192, 0, 2, 9])
+        #expect(lastAddress(answers.next()) == [192, 0, 2, 9])
         #expect(holdsExample)
         end(forwarder)
     }
@@ -79,10 +80,10 @@ import Testing
         let forwarder = try started(settings(resolver.server), isRead: false)
         ask(forwarder)
         ask(forwarder, Name("localhost")!)
-        #expect(lastAddress(replies.next()) == [127, 0, 0, 1])
-        #expect(replies.isEmpty)
+        #expect(lastAddress(answers.next()) == [127, 0, 0, 1])
+        #expect(answers.isEmpty)
         forwarder.cacheIsRead()
-        #expect(lastAddress(replies.next()) == [192, 0, 2, 9])
+        #expect(lastAddress(answers.next()) == [192, 0, 2, 9])
         end(forwarder)
     }
 
@@ -104,7 +105,7 @@ import Testing
         #expect(isApplied.wait())
         #expect(!forwarder.refuses(IPAddress("192.0.2.7")!))
         ask(forwarder)
-        #expect(lastAddress(replies.next()) == [192, 0, 2, 2])
+        #expect(lastAddress(answers.next()) == [192, 0, 2, 2])
         end(forwarder)
     }
 
@@ -133,7 +134,7 @@ import Testing
         let before = settings(resolver.server)
         let forwarder = try started(before)
         ask(forwarder)
-        #expect(replies.next() != nil)
+        #expect(answers.next() != nil)
         var numbers = GroupNumbers(before)
         var new = before
         var office = Settings.Group(name: "office")
@@ -177,13 +178,13 @@ import Testing
         let forwarder = try started(settings(resolver.server))
         ask(forwarder, isRefresh: true)
         end(forwarder)
-        #expect(replies.isEmpty)
+        #expect(answers.isEmpty)
     }
 
     @Test func withNobodyToAskTheAnswerIsServFail() throws {
         let forwarder = try started(settings(nil))
         ask(forwarder)
-        #expect(replies.next().map { $0[3] & 0x0F } == 2)
+        #expect(answers.next()?.head.responseCode == .servFail)
         end(forwarder)
     }
 
@@ -193,7 +194,7 @@ import Testing
         let forwarder = try started(settings(Server(silent.endpoint)))
         ask(forwarder)
         expectEnd { forwarder.drain(within: 0, $0) }
-        #expect(replies.isEmpty)
+        #expect(answers.isEmpty)
         expectEnd { forwarder.stop($0) }
     }
 

@@ -5,6 +5,7 @@ By default the run is short. HTTPDNSD_FLOOD_NAMES=10000000 HTTPDNSD_SLOW_SECONDS
 
 import contextlib
 import os
+import pathlib
 import re
 import select
 import signal
@@ -19,10 +20,13 @@ import dns.message
 import pytest
 
 from dns_client import Stream, addresses, ask, labels
+from encrypted import Later
 from httpdns_service import Record
+from malformed import wire
 from resolvers import reply_to
 from standard import TEST_SECONDS
 from waiting import eventually
+from ways import Encrypted
 
 NAMES = int(os.environ.get("HTTPDNSD_FLOOD_NAMES", "150000"))
 SLOW_SECONDS = int(os.environ.get("HTTPDNSD_SLOW_SECONDS", "4"))
@@ -193,6 +197,36 @@ def test_two_hundred_slow_clients(daemon, unbound):
           f"{counters(running)}")
     assert most - before < 16_000
     assert not re.search(r" 0 cut off", counters(running)), "what was kept for them reached its bound"
+
+
+def test_long_answers_that_come_at_one_moment(everywhere, encrypted_resolver, trusting):
+    """6,400 questions wait for eight answers of 64 KB. Each reply is written when it is sent: all together they are 400 MB, and the
+    thread of TLS clients gives way to that of the lookups."""
+    due = []
+
+    def long(asked, connection):
+        due.append(time.monotonic() + 2)
+        end, count = asked.wire.index(0, 12) + 5, 4000
+        records = (b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + struct.pack("!I", 0xCB007100 + number) for number in range(count))
+        answer = asked.wire[:2] + struct.pack("!5H", 0x8180, 1, count, 0, 0) + asked.wire[12:end] + b"".join(records)
+        return Later(max(0, due[0] - time.monotonic()), answer)
+    server = encrypted_resolver("tcp", long)
+    running = everywhere(fallback={"servers": [server.url], "timeout": 8000}, cache={"megabytes": 4})
+    for thread in pathlib.Path(f"/proc/{running.pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), [min(os.sched_getaffinity(0))])
+    context = trusting()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Encrypted(context)) for _ in range(64)]
+        before = running.held_kilobytes()
+        for number, client in enumerate(clients):
+            question = wire(f"long{number // 8}.example.net")
+            client.socket.sendall((struct.pack("!H", len(question)) + question) * 100)
+        # Questions beyond those that may be on their way get SERVFAIL.
+        assert any(len(clients[0].receive_bytes()) > 60_000 for _ in range(100))
+        time.sleep(1)
+    most = running.held_kilobytes("VmHWM")
+    print(f"{before} kB resident, then {most} at most")
+    assert most - before < BESIDE_CACHE * 1000
 
 
 def test_a_slow_reader_gets_every_answer(daemon, unbound):

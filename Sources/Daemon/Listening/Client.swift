@@ -15,8 +15,9 @@ struct Client: Sendable {
 
     enum Way: Sendable {
         case datagram(DatagramSocket, to: SocketAddress, from: LocalAddress?)
-        /// Takes the reply; may be called from any thread.
-        case stream(@Sendable ([UInt8]) -> Void)
+        /// Takes the answer, whose reply is written when it is sent: each written reply that waits takes up to 64 KiB. May
+        /// be called from any thread.
+        case stream(@Sendable (Client, Answer, Reply.Age) -> Void)
     }
 
     init(_ question: Question, message: Span<UInt8>, of asker: Asker, way: Way, at now: Tick) {

@@ -73,13 +73,18 @@ final class StreamClient: @unchecked Sendable {
     /// when it leaves, not with the last answer to its questions.
     private func way(_ message: Span<UInt8>, _ id: RequestID) -> Client.Way {
         let isPadded = server.isPadded(message)
-        return .stream { [server, number] reply in
-            server.loop.submit { server.clients[number]?.send(reply, isPadded, id) }
+        return .stream { [server, number] client, answer, age in
+            server.loop.submit { server.clients[number]?.send(answer, age, to: client, isPadded, id) }
         }
     }
 
-    private func send(_ reply: [UInt8], _ isPadded: Bool, _ id: RequestID) {
-        give(reply.span, isPadded, id)
+    private func send(_ answer: Answer, _ age: Reply.Age, to client: Client, _ isPadded: Bool, _ id: RequestID) {
+        let written = server.replies
+        let buffer = unsafe written.buffer
+        var room = unsafe buffer.mutableSpan
+        let length = Reply.write(
+            answer, age: age, to: client.question, query: client.query.span, limit: Int(UInt16.max), into: &room)
+        give(unsafe written.first(length).span, isPadded, id)
         standing.lastActivity = Clock.now()
         gather()
     }

@@ -11,7 +11,7 @@ struct TurnReplies: ~Copyable {
 
     init(_ largeReplies: LargeReplies) { self.largeReplies = largeReplies }
 
-    /// Writes a client's reply; a reply over a stream is passed on at once.
+    /// Writes a client's reply; an answer over a stream is passed on at once.
     mutating func reply(to client: Client, _ answer: Answer, _ age: Reply.Age, at now: Tick) {
         switch client.way {
         case .datagram(let socket, let address, let source):
@@ -27,20 +27,9 @@ struct TurnReplies: ~Copyable {
                 length = Reply.truncate(&room, client.question, query: client.query.span)
             }
             replies.commit(length, to: address, from: source)
-        case .stream(let deliver):
-            var bytes = [UInt8](
-                repeating: 0, count: min(Int(UInt16.max), answer.body.count + Self.mostAddedOctets))
-            var room = bytes.mutableSpan
-            let length = Reply.write(
-                answer, age: age, to: client.question, query: client.query.span, limit: Int(UInt16.max), into: &room)
-            bytes.removeLast(bytes.count - length)
-            deliver(bytes)
+        case .stream(let deliver): deliver(client, answer, age)
         }
     }
-
-    /// The most octets that are added to a body: a header and an OPT record with an extended error, and never less than
-    /// the smallest limit of a reply.
-    private static let mostAddedOctets = 512
 
     mutating func flush() {
         if let socket, replies.count > 0 { replies.flush(socket) }

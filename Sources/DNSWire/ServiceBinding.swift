@@ -185,9 +185,10 @@ extension Answer {
         return made.answer(of: self, keep: left)
     }
 
-    /// The answer to a question for HTTPS or SVCB without the hints of these families. The signatures of the records are
-    /// left out, and AD is cleared.
-    /// - Returns: Nil if no record has such a hint, or the rest cannot be written.
+    /// The answer to a question for HTTPS or SVCB without the hints of these families. Invalid records are left out: a
+    /// client may be more lenient. So are the signatures of the records, and AD is cleared. If the rest cannot be
+    /// written, all records are dropped.
+    /// - Returns: Nil if no record has such a hint, and all are valid.
     public func withoutHints(ipv4: Bool, ipv6: Bool) -> Answer? {
         guard ipv4 || ipv6, let (_, type) = asked else { return nil }
         var made = ComposedMessage(question: body, type: type)
@@ -196,17 +197,24 @@ extension Answer {
             if record.type == .rrsig, record.rdata.count >= 2, record.rdata.span.integer16(at: 0) == type.rawValue {
                 continue
             }
-            guard record.type == type, var binding = ServiceBinding(record.rdata.span),
-                binding.dropHints(ipv4: ipv4, ipv6: ipv6)
-            else {
+            guard record.type == type else {
                 made.append(record, ttl: record.ttl)
                 continue
             }
-            isChanged = true
-            binding.makeMandatoryPresent()
+            guard var binding = ServiceBinding(record.rdata.span) else {
+                isChanged = true
+                continue
+            }
+            if binding.dropHints(ipv4: ipv4, ipv6: ipv6) {
+                isChanged = true
+                binding.makeMandatoryPresent()
+            }
             made.append(record.name, record.type, ttl: record.ttl, binding.data, in: record.section)
         }
-        return isChanged ? made.answer(of: self, keep: keep) : nil
+        guard isChanged else { return nil }
+        var rest = made.answer(of: self, keep: keep) ?? rewritten([])
+        rest?.head.authenticData = false
+        return rest
     }
 
     /// The most hints of a family.

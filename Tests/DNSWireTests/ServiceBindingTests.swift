@@ -82,6 +82,26 @@ import Testing
         #expect(Wire.answer(.https, [records[1]]).withoutHints(ipv4: true, ipv6: true) == nil)
     }
 
+    @Test("a record that a lenient client might read goes with its hints")
+    func invalidWithoutHints() throws {
+        let valid = Wire.record(Wire.pointer, .https, hex("0001 00"))
+        let invalid = Wire.record(Wire.pointer, .https, hex("0001 00 0004 0004 c0000201 0001 0003 026832"))
+        let rest = try #require(Wire.answer(.https, [valid, invalid]).withoutHints(ipv4: true, ipv6: false))
+        #expect(rest.records().map(\.rdata) == [hex("0001 00")])
+    }
+
+    @Test("hints do not stay because the names of the answer have too many labels")
+    func manyLabelsWithoutHints() throws {
+        let target = [[UInt8]](repeating: [1, UInt8(ascii: "b")], count: 110).joined() + [0]
+        let offset = 12 + Wire.asked.wire.count + 4 + 12
+        let owner: [UInt8] = [0xC0, UInt8(offset)]
+        let record = Wire.record(owner, .https, hex("0001 00 0004 0004 c0000201"))
+        let answer = Wire.answer(
+            .https, [Wire.record(Wire.pointer, .cname, Array(target))] + [[UInt8]](repeating: record, count: 170))
+        let rest = try #require(answer.withoutHints(ipv4: true, ipv6: false))
+        #expect(rest.records().isEmpty && !rest.head.authenticData)
+    }
+
     @Test(
         "RFC 9460 §2.2: what is not valid is left out",
         arguments: [

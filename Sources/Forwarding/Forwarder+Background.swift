@@ -37,9 +37,13 @@ extension Forwarder {
         if !notPreResolved.isEmpty { schedule(.preResolve, 1, at: now) }
     }
 
-    /// Looks up the names of `preResolve` that had no answer, as before there was a network.
+    /// Looks up the names of `preResolve` that had no answer, as before there was a network. An expired answer without an
+    /// origin is of an earlier run.
     mutating func preResolveAgain(at now: Tick) {
-        lookUpAtStart(exchange(&unanswered, with: []).filter { known($0, at: now).isEmpty }, at: now)
+        let names = exchange(&unanswered, with: []).filter { name in
+            !known(name, at: now).contains { $0.isFresh || $0.origin != 0 }
+        }
+        lookUpAtStart(names, at: now)
     }
 
     private mutating func schedule(_ moment: Moment, _ seconds: Int, at now: Tick) {

@@ -36,7 +36,7 @@ extension Policy {
         case .all: []
         case .only(let name):
             [RecordType.a, .ptr].compactMap { type in
-                if case .alias(of: let target, by: _) = route(name, type) { target } else { nil }
+                if case .alias(of: let target, by: _) = route(NameKey(name), type).route { target } else { nil }
             }
         case .under(let parent):
             groupRoutes.indices.compactMap { index in

@@ -73,7 +73,7 @@ extension Policy {
     /// that no server has any more, no group is asked.
     func routeToServer(_ key: NameKey, _ type: RecordType) -> Route {
         if key.name == .ipv4Only, let resolvers = servers.resolvers { return .ask([resolvers]) }
-        let (name, way) = (key.name, route(key, type))
+        let (name, way) = (key.name, route(key, type, isOfThisHost: true))
         switch way.reason {
         case .localhost, .nonexistent, .noData, .hosts, .groupAnswers: return way.route
         default: break

@@ -172,17 +172,22 @@ public struct Policy: Sendable {
         return !finding.isNamed || finding.group == .httpdns
     }
 
-    /// The route of a question of a client that sets neither DO nor CD.
-    public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type).route }
+    /// The route of a question of a client on this machine that sets neither DO nor CD.
+    public func route(_ name: Name, _ type: RecordType) -> Route {
+        route(NameKey(name), type, isOfThisHost: true).route
+    }
 
     /// The reason for the question's route.
-    public func reason(_ name: Name, _ type: RecordType) -> RouteReason { route(NameKey(name), type).reason }
+    public func reason(_ name: Name, _ type: RecordType) -> RouteReason {
+        route(NameKey(name), type, isOfThisHost: true).reason
+    }
 
     /// - Parameters:
     ///   - audience: The client's audience.
-    ///   - isOfThisHost: Whether the client runs on this machine.
+    ///   - isOfThisHost: Whether the client runs on this machine. False for a question that servers are asked: for a name
+    ///     that the hosts file has for this machine alone, a client of another host has asked it.
     func route(
-        _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = true
+        _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = false
     ) -> (route: Route, reason: RouteReason, row: Row?) {
         let (way, reason) = way(key, type, for: audience, isOfThisHost: isOfThisHost)
         let row: Row

@@ -94,7 +94,7 @@ extension Forwarder {
         change(&policy)
         let policy = policy
         cache.obey(policy.basis)
-        desk.endStandIns { !policy.mayAsk($0, $1) }
+        desk.endStandIns { !policy.mayAsk($0, $1) || policy.bases($1) == AnswerBases() }
         // Without bases, a server is looked for, or a client of another host asks for a name that the hosts file has for
         // this host: such an answer is not cached, and may come from the former servers.
         outdate {

@@ -201,8 +201,9 @@ extension GroupDesk {
 
     /// Notes that another group's answer to a flight is a substitute for those that groups owe, until it expires.
     mutating func noteStandIn(_ flight: Flight, at now: Tick) {
-        // The answer of an outdated flight is not cached, and its groups may not be asked for the name any more.
-        guard flight.isCurrent else { return }
+        // An answer without a basis, or of an outdated flight, is not cached, and the daemon may not ask its groups for the
+        // name.
+        guard flight.isCurrent, flight.bases != AnswerBases() else { return }
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
         for step in flight.route.indices where flight.isOwed(step, rules) {
             let group = flight.route[step].group.rawValue
@@ -265,8 +266,8 @@ extension GroupDesk {
         if !keys.isEmpty { tell(.outageEnded(keys)) }
     }
 
-    /// Groups may not be asked these questions any more: a probe would ask another group. The substitutes are removed,
-    /// since nothing else would end them if the former rules came back.
+    /// Groups may not be asked these questions any more: a probe would ask another group, or none. The substitutes are
+    /// removed, since nothing else would end them if the former rules came back.
     mutating func endStandIns(where isMeant: (GroupID, Flight.Key) -> Bool) {
         var ended: [Flight.Key] = []
         each { group in

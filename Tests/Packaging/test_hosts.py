@@ -293,7 +293,6 @@ def test_a_docker_host(top, host, commands):
     # Docker's parts: its bridge, a container behind it with the resolv.conf that daemon.json asks for, and its service.
     host.write("/etc/systemd/system/docker.service", "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n")
     host.run("bash", "-ec", """
-        mkdir -p /etc/docker
         ip netns add container
         ip link add docker0 type veth peer name eth0 netns container
         ip address add 172.17.0.1/16 dev docker0

@@ -242,10 +242,13 @@ public final class Daemon: @unchecked Sendable {
 extension Daemon {
     /// Checks the settings by making the parts from them, as only their making finds some errors; returns remarks on
     /// valid but doubtful settings.
-    /// - Parameter environment: The variables that may contain `http_proxy` and the like.
+    /// - Parameters:
+    ///   - environment: The variables that may contain `http_proxy` and the like.
+    ///   - areOfService: Whether the settings are those of the service, which systemd passes sockets to.
     public static func check(
-        _ settings: Settings, environment: [String: String] = [:]
+        _ settings: Settings, environment: [String: String] = [:], areOfService: Bool = false
     ) throws(StartFailure) -> [String] {
+        if areOfService { try Sockets.checkCertificateUnderSystemd(settings.listen) }
         let (settings, proxies) = settings.applyingProxy(in: environment)
         var words = proxies.map(\.text)
         let numbers = GroupNumbers(settings)

@@ -17,8 +17,7 @@ extension Daemon {
         let (running, proxiesBefore) = settings.applyingProxy(in: environment)
         let (next, proxies) = reloading.settings.applyingProxy(in: environment)
         let certificate = try CertificateFiles.Prepared(next.listen, plain: sockets.endpoints(.tcp))
-        // A certificate that stays has no contents here: they were forgotten, and the servers have it.
-        if next.listen.certificateFile.isEmpty { _ = try sockets.streamListeners(certificate) }
+        try sockets.checkCertificate(new.listen)
         let prepared = try forwarderLoop.prepare(
             sockets.applied(to: next), after: running, &numbers, Provenance(origins: origins, proxies: proxies))
         settings = reloading.settings

@@ -39,7 +39,9 @@ struct Check: ParsableCommand {
             }
             let loaded = try options.load(contents, waits: true)
             let found = try loaded.naming { () throws(StartFailure) in
-                try Daemon.check(loaded.settings, environment: Environment.variables)
+                try Daemon.check(
+                    loaded.settings, environment: Environment.variables,
+                    areOfService: options.path == Settings.standardFile)
             }
             for warning in loaded.remarks + loaded.unreadable + found {
                 StandardError.write(warning, isError: false)

@@ -192,6 +192,18 @@ def test_sockets_for_tls_are_of_a_unit_of_their_own(service, key, name, port, ov
         configure(service, served)
         systemctl("restart", UNIT)
         assert is_answered() and addresses(ask("localhost")) == ["127.0.0.1"]
+        # With these sockets and without a certificate it would not start again.
+        configure(service)
+        leave = "systemctl disable --now httpdnsd-dot.socket httpdnsd-doh.socket && systemctl restart httpdnsd"
+        for command in ("check", "reload"):
+            ended = run("/usr/sbin/httpdnsd", command, check=False)
+            assert ended.returncode == 78 and f"give certificateFile and keyFile, or type {leave}" in ended.stderr, ended
+        assert is_answered()
+        run("sh", "-ec", leave)
+        assert addresses(ask("localhost")) == ["127.0.0.1"]
+        configure(service, served)
+        run("sh", "-ec", mend.removeprefix("type "))
+        assert is_answered()
         # Another program has the port.
         systemctl("stop", unit, SOCKET, UNIT)
         with socket.create_server(("127.0.0.1", port)):

@@ -206,11 +206,29 @@ struct Sockets {
         }
     }
 
-    /// The failure if sockets for DNS over TLS or HTTPS were passed without a certificate in the settings.
+    /// Throws if this machine's service manager would pass sockets for DNS over TLS or HTTPS, and the settings have no
+    /// certificate.
+    static func checkCertificateUnderSystemd(_ listen: Settings.Listen) throws(StartFailure) {
+        guard listen.certificateFile.isEmpty, let bus = SystemBus() else { return }
+        for kind in kinds {
+            guard let sockets = listened(by: kind.unit, bus), let address = addresses("Stream", sockets).first
+            else { continue }
+            if case .enabled = UnitState(kind.unit, address, bus) { throw withoutCertificate(address) }
+        }
+    }
+
+    /// The failure if sockets for DNS over TLS or HTTPS are passed without a certificate in the settings.
     private static func withoutCertificate(_ address: Endpoint) -> StartFailure {
         .setting(
             key: "listen.certificateFile",
-            "missing; systemd hands over \(address) for TLS: give certificateFile and keyFile")
+            "missing; systemd hands over \(address) for TLS: give certificateFile and keyFile, or type "
+                + "systemctl disable --now httpdnsd-dot.socket httpdnsd-doh.socket && systemctl restart httpdnsd")
+    }
+
+    /// Throws if there are sockets for DNS over TLS or HTTPS that will be passed at the next start as well, and the
+    /// settings have no certificate.
+    func checkCertificate(_ listen: Settings.Listen) throws(StartFailure) {
+        if areHandedOver, listen.certificateFile.isEmpty { _ = try streamListeners(nil) }
     }
 
     /// A transport with sockets of its own.

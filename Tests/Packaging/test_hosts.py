@@ -265,12 +265,16 @@ def test_networkmanager(host):
     leaves(host)
 
 
-def test_resolvconf(host):
+def with_resolvconf(host):
     with_address(host)
     host.run("dpkg", "--purge", "systemd-resolved")
     package = host.run("bash", "-c", "ls /var/cache/apt/archives/resolvconf_*.deb").stdout.strip()
     host.run("dpkg", "--install", package)
     host.run("bash", "-c", f"echo nameserver {LOCAL_RESOLVER} | resolvconf -a uplink")
+
+
+def test_resolvconf(host):
+    with_resolvconf(host)
     there_and_back(host)
     # resolvconf's entry goes and comes with the daemon.
     host.run("httpdnsd", "host", "enable", "--name", "www.example.com")
@@ -281,6 +285,19 @@ def test_resolvconf(host):
     host.run("httpdnsd", "host", "disable")
     killed_at_each_step(host)
     leaves(host)
+
+
+def test_resolvconf_that_is_removed(host):
+    """Debian's resolvconf leaves a file that names the daemon: it goes on answering, and its package stays while it is asked."""
+    with_resolvconf(host)
+    host.run("systemctl", "enable", "--now", "httpdnsd")
+    host.run("httpdnsd", "host", "enable", "--name", "www.example.com")
+    host.run("dpkg", "--purge", "resolvconf")
+    host.run("systemctl", "restart", "httpdnsd")
+    resolves_to(host, HTTPDNS)
+    ended = host.run("dpkg", "--remove", "httpdnsd", check=False)
+    assert ended.returncode == 1 and "programs still ask this daemon at 127.0.0.1" in ended.stdout, ended
+    resolves_to(host, HTTPDNS)
 
 
 def test_a_docker_host(top, host, commands):

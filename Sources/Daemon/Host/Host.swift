@@ -169,7 +169,15 @@ public struct Host {
         let record = try changes.record()
         let result = try putBack(record, say)
         guard record != nil else { return say(Self.nothing) }
-        say("\(result) \(HostFacts.resolvConfPath) \(try facts().words).")
+        let facts = try facts()
+        say("\(result) \(HostFacts.resolvConfPath) \(facts.words).")
+        // A program that kept the file, and was removed since, has left it as it was then.
+        guard facts.servers.first?.address.isLoopback ?? false else { return }
+        let daemon = HostDaemon(settings)
+        guard let address = daemon.address, facts.asks(address), daemon.answerer != .otherProgram else { return }
+        throw .system(
+            "programs still ask this daemon at \(address): write the network's own servers into \(HostFacts.resolvConfPath)"
+        )
     }
 
     /// Undoes the recorded changes, and reports programs that failed and the file that stays.

@@ -99,7 +99,7 @@ struct HostPlan: Sendable, Equatable {
     }
 
     /// A hook writes the servers of the interfaces to a file for the daemon; the daemon is one more interface,
-    /// `lo.httpdnsd`.
+    /// `lo.httpdnsd`. The daemon also starts where resolvconf was removed since: `/etc/resolv.conf` goes on naming it.
     private mutating func resolvconf(_ address: IPAddress) {
         let list = "/run/resolvconf/httpdnsd.conf"
         let (hook, unit) = ("/etc/resolvconf/update.d/httpdnsd", "/etc/systemd/system/httpdnsd.service.d")
@@ -121,8 +121,8 @@ struct HostPlan: Sendable, Equatable {
                 """
                 # httpdnsd host enable
                 [Service]
-                ExecStartPost=+/bin/sh -c '\(add)'
-                ExecStopPost=+resolvconf -d lo.httpdnsd
+                ExecStartPost=-+/bin/sh -c '\(add)'
+                ExecStopPost=-+resolvconf -d lo.httpdnsd
 
                 """), at: unit + "/host.conf")
         enable.append(.run(["systemctl", "daemon-reload"]))

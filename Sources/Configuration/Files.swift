@@ -91,7 +91,8 @@ extension Loader {
             case nil where path.hasPrefix("/"): "give one that the daemon may read"
             case nil: "put the \(secret) into \(quoted("\(folder)/\(path)"))"
             case .some(let failure) where failure.path.hasPrefix(folder + "/"):
-                "only root reads that folder, and the service gets what is in it when it starts (systemctl restart httpdnsd)"
+                "put the \(secret) there, if it is not: only root reads that folder, and the service gets what is in it when it starts "
+                    + "(systemctl restart httpdnsd)"
             case .some(let failure): failure.mend!
             }
         throw origins.error(key, "cannot read \(tried); \(mend)")

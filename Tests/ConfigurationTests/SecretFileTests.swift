@@ -52,7 +52,8 @@ import Testing
             ("/token", "/token", "as root"),
             (
                 "token", "/etc/httpdnsd/credentials/token",
-                "only root reads that folder, and the service gets what is in it when it starts (systemctl restart httpdnsd)"
+                "put the token there, if it is not: only root reads that folder, and the service gets what is in it when it starts "
+                    + "(systemctl restart httpdnsd)"
             ),
         ])
     func denied(_ row: (given: String, path: String, mend: String)) {

@@ -39,6 +39,8 @@ package final class ControlClient: @unchecked Sendable {
         package let description: String
         /// The daemon runs, but cannot parse the request.
         package var isWrongUsage = false
+        /// This user may not use the daemon's socket.
+        package var isForbidden = false
     }
 
     /// - Parameter path: The daemon's control socket.
@@ -69,7 +71,8 @@ package final class ControlClient: @unchecked Sendable {
                     StreamSocket.connect(toPath: path), isConnected: false, tls: nil, limit: Self.maximumRead,
                     scratch: Scratch(Self.maximumRead), loop: loop, owner: self)
             } catch {
-                return end(.failure(Failed(description: "no daemon answers: \(error.explained)")))
+                return end(
+                    .failure(Failed(description: "no daemon answers: \(error.explained)", isForbidden: error.isDenied)))
             }
             stream?.send(request.span)
             guard let patience = route.patience else { return }

@@ -72,8 +72,8 @@ struct RunningDaemon {
     /// The ending for an unreachable daemon. For the packaged daemon, the ending has the next command to type.
     func unreachable(_ failure: ControlClient.Failed) -> Ending {
         let isPackaged = path == Settings().control.socket && SystemFile.isThere("/run/systemd/system")
-        let isForbidden = SystemFile.isThere(path) && !SystemFile.isWritable(path)
-        return .unreachable("\(failure)" + (isPackaged && !isForbidden ? "; systemctl status httpdnsd says more" : ""))
+        let more = isPackaged && !failure.isForbidden ? "; systemctl status httpdnsd says more" : ""
+        return .unreachable("\(failure)\(more)")
     }
 }
 

@@ -2,11 +2,7 @@
 extension Nearest {
     /// The text after "unknown": the likely meaning, the nearest key, or the valid names.
     static func key(section: String, name: String) -> String {
-        let known = elsewhere.first {
-            $0.sections.contains { $0.rawValue == section } && $0.names.contains(name.lowercased())
-        }
-        if let known { return known.meant }
-        if let meaning = ForeignKeys.meaning(of: name) { return meaning }
+        if let known = known(section: section, name: name) { return known }
         let ofGroup =
             section.hasPrefix(Section.upstreams.rawValue + ".") ? section : Section.upstreams.rawValue + ".NAME"
         let ids = Key.all.map(\.id) + Key.ofGroup.map { KeyID(section: ofGroup, name: $0.name) }
@@ -23,6 +19,14 @@ extension Nearest {
         let longer = names.filter { name.utf8.count > 2 && $0.lowercased().hasPrefix(name.lowercased()) }
         if longer.count == 1 { return "did you mean \(section).\(longer[0])?" }
         return names.isEmpty ? Nearest.section(section) : "[\(section)] has " + names.joined(separator: ", ")
+    }
+
+    /// The likely meaning of a key of another program or section; nil: the key is not known. Case is ignored.
+    private static func known(section: String, name: String) -> String? {
+        let other = elsewhere.first {
+            $0.sections.contains { $0.rawValue == section.lowercased() } && $0.names.contains(name.lowercased())
+        }
+        return other?.meant ?? ForeignKeys.meaning(of: name)
     }
 
     /// Keys of other programs or sections, in lower case, whose nearest key would mislead.
@@ -57,9 +61,16 @@ extension Nearest {
             let form = KeyID.variablePrefix + "UPSTREAMS_NAME_KEY"
             return "give \(form), where NAME has letters and digits alone, such as \(ofGroup("OFFICE")[0])"
         }
+        let key = String(words.last ?? "")
+        if let section = words.first, words.count == (isOfGroup ? 3 : 2),
+            let known = known(section: String(section), name: key)
+        {
+            return known
+        }
         let variables = Key.all.map(\.variable) + (isOfGroup ? ofGroup(words[2]) : [])
         let nearest = variables.min { distance($0, name) < distance($1, name) }
-        if let nearest, distance(nearest, name) <= tolerance(String(name.dropFirst(KeyID.variablePrefix.count))) {
+        let own = isOfGroup ? key : String(name.dropFirst(KeyID.variablePrefix.count))
+        if let nearest, distance(nearest, name) <= tolerance(own) {
             return "did you mean \(nearest)?"
         }
         return "give \(KeyID.variablePrefix)SECTION_KEY, such as \(Key.all[0].variable)"

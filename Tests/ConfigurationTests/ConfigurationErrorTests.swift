@@ -336,6 +336,15 @@ import Testing
                 "HTTPDNSD_X", "1",
                 "unknown variable in version \(Version.current); give HTTPDNSD_SECTION_KEY, such as HTTPDNSD_LISTEN_ADDRESSES"
             ),
+            (
+                "HTTPDNSD_CACHE_SIZE", "64",
+                "unknown variable in version \(Version.current); did you mean cache.megabytes?"
+            ),
+            (
+                "HTTPDNSD_FALLBACK_UPSTREAM", "192.0.2.1",
+                "unknown variable in version \(Version.current); another program's key; here it is servers of [fallback], or of "
+                    + "a group of [upstreams.NAME] (docs/migrating.md)"
+            ),
             ("HTTPDNSD_HTTPDNS_DNSID", "7", nil),
         ] as [(String, String, String?)])
     func environment(_ variable: String, _ value: String, _ expected: String?) {

@@ -306,6 +306,10 @@ import Testing
                 "unknown variable in version \(Version.current); did you mean HTTPDNSD_UPSTREAMS_OFFICE_SERVERS?"
             ),
             (
+                "HTTPDNSD_UPSTREAMS_OFFICE_TTL", "5",
+                "unknown variable in version \(Version.current); give HTTPDNSD_SECTION_KEY, such as HTTPDNSD_LISTEN_ADDRESSES"
+            ),
+            (
                 "HTTPDNSD_UPSTREAMS_MY_OFFICE_SERVERS", "::1",
                 "unknown variable in version \(Version.current); give HTTPDNSD_UPSTREAMS_NAME_KEY, where NAME has letters and digits alone, such as "
                     + "HTTPDNSD_UPSTREAMS_OFFICE_SERVERS"

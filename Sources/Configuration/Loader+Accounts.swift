@@ -51,16 +51,17 @@ extension Loader {
         account.secretsFromFiles = account.secrets.fromFiles
         account.credential = try credential(account, in: section, files)
         let port = account.credential.defaultPort
-        func withPort(_ endpoint: Endpoint) -> Endpoint {
-            endpoint.port == 0 ? Endpoint(endpoint.address, port: port) : endpoint
+        /// Completes servers with the usual port, by which two texts may name one server.
+        func withPorts(_ servers: [Endpoint]) -> [Endpoint] {
+            servers.map { $0.port == 0 ? Endpoint($0.address, port: port) : $0 }.eachOnce
         }
-        account.dnsIp = account.dnsIp.isEmpty ? account.credential.publicServices : account.dnsIp.map(withPort)
+        account.dnsIp = account.dnsIp.isEmpty ? account.credential.publicServices : withPorts(account.dnsIp)
         guard !account.dnsIp.isEmpty else {
             throw origins.error(
                 section + ".dnsIp",
                 "missing; \(quoted(account.provider.rawValue)) has no address of its own to be asked at")
         }
-        account.confIp = account.confIp.map(withPort)
+        account.confIp = withPorts(account.confIp)
         if origins.keys[section + ".batch"] == nil { account.batch = facts.namesPerRequest }
         group.kind = .account(account)
     }

@@ -27,6 +27,14 @@ import Testing
         }
     }
 
+    @Test("a server with the usual port and without is one server")
+    func sameServer() throws {
+        let services = "dnsIp = ['192.0.2.1', '192.0.2.1:443', '192.0.2.1:80']\nconfIp = ['192.0.2.2:443', '192.0.2.2']"
+        let account = try #require(try load("[httpdns]\ntoken = '1'\n" + services).httpdns)
+        #expect(account.dnsIp.map(\.description) == ["192.0.2.1:443", "192.0.2.1:80"])
+        #expect(account.confIp.map(\.description) == ["192.0.2.2:443"])
+    }
+
     @Test("aes is asked over HTTP")
     func aes() throws {
         let digits = "000102030405060708090a0b0c0d0e0f"

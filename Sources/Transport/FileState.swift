@@ -46,7 +46,7 @@ public enum FileState: Sendable, Equatable {
     }
 
     /// Puts this state at the path, in one step: a reader sees either the former state or this state, whole. A folder
-    /// that is to be absent stays if it is not empty.
+    /// that is to be absent stays if it is not empty, or a file system is mounted there.
     public func put(at path: String) throws(SystemError) {
         let new = path + Self.suffix
         try Self.remove(new)
@@ -69,7 +69,9 @@ public enum FileState: Sendable, Equatable {
     private static func remove(_ path: String) throws(SystemError) {
         guard let status = SystemFile.status(ofLink: path) else { return }
         if status.st_mode & S_IFMT == S_IFDIR {
-            if unsafe rmdir(path) != 0, errno != ENOTEMPTY { throw SystemError("rmdir", path, code: errno) }
+            if unsafe rmdir(path) != 0, errno != ENOTEMPTY, errno != EBUSY {
+                throw SystemError("rmdir", path, code: errno)
+            }
         } else {
             try SystemCall.require("unlink", path) { unsafe unlink(path) }
         }

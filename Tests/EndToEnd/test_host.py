@@ -138,6 +138,17 @@ def test_a_link_is_a_link_again(host):
     assert host.state() == before and os.readlink(host.resolv_conf) == "static.conf"
 
 
+def test_a_file_system_of_its_own(host):
+    """Where the record is kept may be a volume of a container, whose folder stays."""
+    kept = host.root / "var/lib/httpdnsd"
+    kept.mkdir()
+    host.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", "/var/lib/httpdnsd")
+    assert "has changed nothing" in host("disable").stdout
+    host("enable", "--name", "www.example.com")
+    host("disable")
+    assert host.resolv_conf.read_text() == BEFORE and not list(kept.iterdir())
+
+
 def test_what_does_not_work_changes_nothing(host):
     before = host.state()
     ended = host("enable", "--name", "missing.invalid", code=69)

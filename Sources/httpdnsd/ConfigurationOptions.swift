@@ -54,21 +54,21 @@ struct ConfigurationOptions: ParsableArguments {
         return zip(inUse, now).filter { $0 != $1 && octets($0) != octets($1) }.map(\.1)
     }
 
-    /// The path of the daemon's control socket, whatever other settings are wrong, and the first mistake on one line.
-    func controlSocket() -> (path: String, mistake: String?) {
+    /// The path of the daemon's control socket, whatever other settings are wrong, and the first mistake on one line;
+    /// and the contents of the file, which may be a pipe, and so can be read only once.
+    func controlSocket() -> (path: String, mistake: String?, contents: Result<String?, any Error>) {
         var (octets, unread): ([UInt8]?, String?)
-        do {
+        let contents = Result {
             octets = try self.octets(waits: true)
-            _ = try octets.map(text)
-        } catch {
-            unread = Ending(error)?.line ?? "\(error)"
+            return try octets.map(text)
         }
+        if case .failure(let error) = contents { unread = Ending(error)?.line ?? "\(error)" }
         let (socket, mistakes) = Settings.controlSocket(
             file: path, contents: octets.map { String(decoding: $0, as: UTF8.self) }, environment: Environment.variables
         )
         let check = "httpdnsd check" + (file.map { " -c \($0)" } ?? "")
         let more = mistakes.count > 1 ? "; \(mistakes.count) mistakes in all: \(check) says them" : ""
-        return (socket, unread ?? mistakes.first.map { "\($0)\(more)" })
+        return (socket, unread ?? mistakes.first.map { "\($0)\(more)" }, contents)
     }
 
     var path: String { file ?? Settings.standardFile }

@@ -17,8 +17,8 @@ struct ControlOptions: ParsableArguments {
     /// - Parameter saysMistake: Whether a mistake in the settings is printed. The running daemon has other settings in
     ///   effect, and is asked anyway.
     func find(saysMistake: Bool = true) -> RunningDaemon {
-        if let socket { return RunningDaemon(path: socket, mistake: nil) }
-        let (path, mistake) = configuration.controlSocket()
+        if let socket { return RunningDaemon(path: socket) }
+        let (path, mistake, contents) = configuration.controlSocket()
         if saysMistake, let mistake { StandardError.write(mistake, isError: false) }
         let isNamed = configuration.file != nil || Environment.variables["HTTPDNSD_CONTROL_SOCKET"] != nil
         // A daemon keeps the socket of its start while the file names another one.
@@ -30,7 +30,7 @@ struct ControlOptions: ParsableArguments {
         if answered == usual, path != usual {
             StandardError.write("no daemon answers at control.socket: the one at \(usual) is asked", isError: false)
         }
-        return RunningDaemon(path: answered ?? path, mistake: mistake)
+        return RunningDaemon(path: answered ?? path, mistake: mistake, contents: contents)
     }
 
     /// Prints the secrets that the daemon does not have yet.
@@ -49,7 +49,9 @@ struct RunningDaemon {
     /// The path of the daemon's socket; empty if the daemon has no socket.
     let path: String
     /// The first mistake in the settings that name the socket, on one line.
-    let mistake: String?
+    var mistake: String?
+    /// The contents of the file with these settings; nil: the file was not read.
+    var contents: Result<String?, any Error>?
 
     /// The path of the socket.
     /// - Throws: An ending if there is no socket.

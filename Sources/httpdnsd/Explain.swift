@@ -40,7 +40,7 @@ struct Explain: ParsableCommand {
                     try daemon.ask(.explain, question, asJSON: json)
                 }
             } catch Ending.unreachable(let why) {
-                return try explainAlone(why)
+                return try explainAlone(why, daemon.contents)
             }
             if let mistake = daemon.mistake { StandardError.write(mistake, isError: false) }
             if !json, options.socket == nil, let file = options.configuration.file {
@@ -51,9 +51,13 @@ struct Explain: ParsableCommand {
         }
     }
 
-    /// - Parameter why: The reason for which no running daemon was asked.
-    private func explainAlone(_ why: String) throws {
-        let loaded = try options.configuration.load()
+    /// - Parameters:
+    ///   - why: The reason for which no running daemon was asked.
+    ///   - contents: The contents of the configuration file; nil: it was not read yet.
+    private func explainAlone(_ why: String, _ contents: Result<String?, any Error>? = nil) throws {
+        let configuration = options.configuration
+        let loaded = try configuration.load(
+            contents?.get() ?? configuration.contents(waits: true), waits: true)
         let text = try loaded.naming { () throws(StartFailure) in
             try Daemon.explain(
                 name, type, by: loaded.settings, loaded.origins, environment: Environment.variables, because: why,

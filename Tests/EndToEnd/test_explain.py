@@ -5,6 +5,7 @@ Every name is explained, then asked; the resolvers and the service record the qu
 
 import json
 import signal
+import subprocess
 
 import dns.edns
 import dns.name
@@ -404,6 +405,13 @@ def test_by_the_configuration_alone(alone):
     assert json.loads(alone("x.localhost", "aaaa", "--json").stdout)["now"]["records"] == ["AAAA ::1, ttl 3600"]
     ended = alone("www.example.com", "--ask", code=69)
     assert "HTTPDNS, then fallback" in ended.stdout and "running daemon" in ended.stderr
+
+
+def test_a_configuration_that_can_be_read_once(binary, alone):
+    command = f"{binary} explain a.corp.example -c <(cat {alone.file})"
+    shown = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                           env=processes.environment({"HTTPDNSD_CONTROL_SOCKET": str(alone.file) + ".socket"}))
+    assert shown.returncode == 0 and "corp.example, in upstreams.office.domains (/dev/fd/" in shown.stdout, shown
 
 
 @pytest.mark.parametrize("arguments", [

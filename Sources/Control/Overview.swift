@@ -79,7 +79,7 @@ package struct Observation: Sendable {
 /// and the service manager's status line, which only format it.
 @dynamicMemberLookup
 package struct Overview: Sendable {
-    private let observation: Observation
+    private var observation: Observation
     let groups: [GroupView]
     /// The last hour, minute by minute.
     let hour: Hour
@@ -106,6 +106,14 @@ package struct Overview: Sendable {
         let refused = self.reloads.lastFailure.map { ["The last reload was refused, and a restart may fail: \($0)"] }
         return (observation.now < Version.made ? [clock] : []) + (refused ?? []) + observation.remarks
             + (observation.certificate?.remarks(at: observation.now) ?? [])
+    }
+
+    /// The same for readers who need no right, as those of the page: a mistake quotes the configuration, perhaps a secret
+    /// in a wrong place.
+    var withoutMistake: Overview {
+        var shown = self
+        shown.observation.reloads.lastFailure = reloads.lastFailure.map { _ in "httpdnsd status says why" }
+        return shown
     }
 
     package subscript<Value>(dynamicMember path: KeyPath<Observation, Value>) -> Value { observation[keyPath: path] }

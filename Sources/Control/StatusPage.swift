@@ -15,7 +15,7 @@ struct StatusPage {
     private let nonce: String
 
     init(_ overview: Overview, host: String = "", isStill: Bool = false) {
-        (self.overview, self.host, self.isStill) = (overview, host, isStill)
+        (self.overview, self.host, self.isStill) = (overview.withoutMistake, host, isStill)
         var random = Random()
         nonce = String(random.uint64(), radix: 36) + String(random.uint64(), radix: 36)
     }

@@ -435,7 +435,11 @@ import Testing
             observer.reloaded(failure: failure)
             let remarks = failure.map { ["The last reload was refused, and a restart may fail: \($0)"] } ?? []
             observer.observe { observation in
-                #expect(Overview(observation).remarks.filter { $0.hasPrefix("The last reload") } == remarks)
+                let overview = Overview(observation)
+                #expect(overview.remarks.filter { $0.hasPrefix("The last reload") } == remarks)
+                // Anybody may read the page, and the mistake may quote a secret.
+                let page = StatusPage(overview).html.text
+                #expect(!page.contains("not TOML") && page.contains("httpdnsd status says why") == (failure != nil))
             }
         }
     }

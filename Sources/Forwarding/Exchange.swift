@@ -223,6 +223,8 @@ public enum Event: Sendable, Equatable {
     case noRecordBudgetSpent(GroupID)
     /// This machine is short of a resource that a query needs, with the reason; logged when the shortage begins.
     case short(String)
+    /// A question that this server is asked has come from its address, which is not proven.
+    case mayLoop(GroupID, Server)
     /// Private addresses were removed from an answer.
     case privateRefused
     /// A validating client asks for a name of this account, so the group `asked` is asked instead. Logged once.

@@ -24,7 +24,7 @@ public struct Forwarder: ~Copyable {
     var flights = Table<Flight>()
     var flightOf: [Flight.Key: Flight] = [:]
     var deadlines = Deadlines<Moment>()
-    var privateNews = News()
+    var privateNews = News(), loopNews = News()
     var ranks = AddressRanks()
     /// The names of `preResolve`; those that are still to be looked up; and those that have been looked up, of which no
     /// answer is known yet: see ``preResolveAgain(at:)``.
@@ -169,14 +169,18 @@ public struct Forwarder: ~Copyable {
 
     /// Ends a loop: a server asks this daemon the question that the daemon is asking it. The daemon and the server
     /// would wait for each other, so the server's question fails at once. The server counts as failing only if the
-    /// address is proven: another one may be forged.
+    /// address is proven: another one may be forged, and is only reported.
     /// - Returns: false if there is no loop.
     private mutating func endLoop(_ flight: Flight, _ client: AskingClient?, at now: Tick) -> Bool {
         guard let client, client.source != .host, client.source != flight.source,
             let query = desk.query(of: flight, at: client.asker.address)
         else { return false }
         reply(client, failure(flight.key, FailureReason(code: .other, text: Failure.loop.detail)))
-        if client.asker.isProven { desk.cancel(query, as: .failed(Failure.loop), at: now) }
+        if client.asker.isProven {
+            desk.cancel(query, as: .failed(Failure.loop), at: now)
+        } else if loopNews.isNews(at: now), let asked = desk.asked(by: query) {
+            act(.report(.mayLoop(asked.group, asked.server)))
+        }
         return true
     }
 

@@ -160,6 +160,11 @@ struct GroupDesk: ~Copyable {
         }
     }
 
+    /// The server of a query, with its group; nil: the query has ended.
+    func asked(by query: TableID) -> (group: GroupID, server: Server)? {
+        queries[query].map { ($0.group, $0.server) }
+    }
+
     /// The least protected way in which a flight's question has been sent.
     func exposure(of flight: Flight) -> Exposure {
         flight.id.number < records.count ? records[flight.id.number].exposure : .none

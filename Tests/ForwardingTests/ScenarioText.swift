@@ -268,6 +268,7 @@ extension Event {
         case .planExceeded: "plan exceeded"
         case .noRecordBudgetSpent(_): "no-record budget spent"
         case .privateRefused: "private refused"
+        case .mayLoop(let group, let server): "\(group) \(server.position) may loop"
         case .short: "short"
         case .leftToValidators(let account, let asked): "validators of \(account) ask \(asked)"
         case .sharedCacheOff(let why): "shared cache off: \(why)"

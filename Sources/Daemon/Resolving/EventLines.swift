@@ -67,6 +67,12 @@ extension Report {
                 .warning, .short, about: "this machine",
                 "this machine is short of what questions need: \(reason); their clients get what is stale, or SERVFAIL, and no server is given up for it",
                 ["reason": reason])
+        case .mayLoop(let id, let server):
+            let name = Self.name(group(id), server)
+            let reason = "they come from \(name), which is being asked the same: a loop, unless its address is forged"
+            say(
+                .warning, .questionsRefused, about: "loop at \(name)", "questions are refused: \(reason)",
+                ["reason": reason])
         case .privateRefused:
             say(
                 .notice, .privateRefused, about: "private addresses",

@@ -45,6 +45,7 @@ extension Observation {
         groups = forwarder.groupOverviews
         if let names = inEffect.names { remarks += names.remarks + names.leftOut }
         if let trouble = inEffect.troubleOfNames { remarks.append(trouble) }
+        remarks += inEffect.hostsRemarks
         accounts = inEffect.settings.waysOfAccounts
         leftOut = inEffect.leftOut
         reach = inEffect.translation.reach

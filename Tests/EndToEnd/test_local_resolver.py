@@ -1,5 +1,6 @@
 """How the daemon asks and finds the local resolver."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import dns.rcode
 import pytest
 
 from control import Control
-from daemon import environment, toml
+from daemon import environment, run, toml
 from dns_client import addresses, ask, extended_errors, reasons
 from networks import needs_ipv6
 from resolvers import ScriptedResolver, reply_to
@@ -277,6 +278,24 @@ def test_a_hosts_file_that_is_gone_for_a_moment(daemon, scripted_resolver, tmp_p
     eventually(lambda: asked() == ["192.0.2.60"], "the hosts file is followed")
     hosts.unlink()
     eventually(lambda: asked() == ["192.0.2.1"], "the hosts file is gone", within=30)
+
+
+def test_status_says_what_is_odd_in_the_hosts_files(daemon, binary, scripted_resolver, tmp_path):
+    """`status` says it as `check` does, until the files are right."""
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
+    hosts, missing = tmp_path / "hosts", tmp_path / "missing"
+    hosts.write_text("192.0.2.50 www.example.com a..b\n")
+    control = {"socket": str(tmp_path / "s")}
+    daemon(None, listening(servers=[resolver.endpoint], hosts=[str(hosts), str(missing)]) | {"control": control}, port=PORT)
+
+    def said():
+        remarks = json.loads(run(binary, "status", "--json", "--socket", control["socket"]).stdout)["remarks"]
+        return [next(word for word in ("line 1: a word that is no name", f"{missing} cannot be read", remark) if word in remark)
+                for remark in remarks]
+    assert said() == [f"{missing} cannot be read", "line 1: a word that is no name"]
+    missing.write_text("192.0.2.51 two.example.com\n")
+    hosts.write_text("192.0.2.50 www.example.com\n")
+    eventually(lambda: said() == [], "the files are right", within=30)
 
 
 def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(daemon, scripted_resolver, tmp_path):

@@ -66,6 +66,9 @@ final class SettingsInEffect: @unchecked Sendable {
         }
     }
 
+    /// The hosts files that cannot be read, and the ignored parts of the others, in words.
+    var hostsRemarks: [String] { local.hostsRemarks }
+
     /// The servers of each group that are named and not asked, by the group's name.
     var leftOut: [String: [LeftOutServer]] { local.leftOut }
 

@@ -111,6 +111,9 @@ final class LocalServers: @unchecked Sendable {
     /// The servers left out of each group that has any, by the group's name.
     var leftOut: [String: [LeftOutServer]] { settings.flatMap { reading?.leftOut(of: $0) } ?? [:] }
 
+    /// The hosts files that cannot be read, and the ignored parts of the others, in words.
+    var hostsRemarks: [String] { Report.unread(settings?.fallback.hosts ?? [], hostsFailures) + leftOutHosts }
+
     /// This machine's addresses or routes have changed: other servers may be its own, or may be for all names.
     func networkChanged() {
         networkChangedAt = Clock.now()

@@ -177,9 +177,11 @@ public struct Policy: Sendable {
         route(NameKey(name), type, isOfThisHost: true).route
     }
 
-    /// The reason for the question's route.
+    /// The reason for the question's route; for an alias, the reason for its target's.
     public func reason(_ name: Name, _ type: RecordType) -> RouteReason {
-        route(NameKey(name), type, isOfThisHost: true).reason
+        let (route, reason, _) = route(NameKey(name), type, isOfThisHost: true)
+        if case .alias(of: let target, by: _) = route { return self.reason(target, type) }
+        return reason
     }
 
     /// - Parameters:

@@ -119,19 +119,20 @@ def world(daemon, service, place, scripted_resolver):
 
 
 def test_each_answer_is_one_line(world, watch):
-    running = world()
+    running = world({"upstreams.safe": {"alias": "nas.lan", "domains": ["alias.example"]}})
     watcher = watch("--json").begin()
     ask("www.example.com")
     ask("WWW.example.COM")
     ask("www.example.com", transport="tcp")
     ask("nas.lan")
+    ask("alias.example")
     ask("a.invalid", "AAAA")
     ask("mail.corp.example", "A")
     running.office.stop()
     ask("web.corp.example", "A")
     ask("b.example.com", "MX")
     seen = watcher.values()
-    assert [set(one) for one in seen] == [documented("watch") - {"dropped"}] * 8
+    assert [set(one) for one in seen] == [documented("watch") - {"dropped"}] * 9
     service = running.service.settings()["dnsIp"][0]
     assert [(one["name"], one["type"], one["transport"], one["by"], one["group"], one["server"], one["rcode"])
             for one in seen] == [
@@ -139,6 +140,7 @@ def test_each_answer_is_one_line(world, watch):
         ("www.example.com", "A", "udp", "cache", None, None, "NOERROR"),
         ("www.example.com", "A", "tcp", "cache", None, None, "NOERROR"),
         ("nas.lan", "A", "udp", "hosts", None, None, "NOERROR"),
+        ("alias.example", "A", "udp", "hosts", None, None, "NOERROR"),
         ("a.invalid", "AAAA", "udp", "daemon", None, None, "NXDOMAIN"),
         ("mail.corp.example", "A", "udp", "server", "office", running.office.endpoint, "NOERROR"),
         ("web.corp.example", "A", "udp", "nobody", None, None, "SERVFAIL"),

@@ -112,7 +112,7 @@ package struct Overview: Sendable {
     /// in a wrong place.
     var withoutMistake: Overview {
         var shown = self
-        shown.observation.reloads.lastFailure = reloads.lastFailure.map { _ in "httpdnsd status says why" }
+        shown.observation.reloads.lastFailure = self.reloads.lastFailure.map { _ in "httpdnsd status says why" }
         return shown
     }
 

@@ -7,9 +7,9 @@ struct Key<Root: Sendable>: Sendable {
     var holders: Holders = []
     /// When a new value takes effect.
     var effect = Effect.atOnce
-    let name: String
     /// One line for an operator, printed by `check`.
-    let documentation: String
+    var documentation = ""
+    let name: String
     /// A description of valid values, to follow "give" in messages.
     let expected: String
     /// Whether the key's value must not appear in messages.
@@ -28,14 +28,21 @@ extension Key {
     init<Value: Equatable>(
         _ name: String,
         _ property: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Root, Value> & Sendable,
-        _ kind: Kind<Value>, _ documentation: String
+        _ kind: Kind<Value>
     ) {
         self.init(
-            name: name, documentation: documentation, expected: kind.expected, isSecret: Value.self == Secret.self,
+            name: name, expected: kind.expected, isSecret: Value.self == Secret.self,
             read: { given, root throws(Problem) in root[keyPath: property()] = try kind.read(given) },
             show: { kind.show($0[keyPath: property()]) },
             isEqual: { $0[keyPath: property()] == $1[keyPath: property()] },
             copy: { $1[keyPath: property()] = $0[keyPath: property()] })
+    }
+
+    /// A copy of the key, with its line for an operator.
+    func about(_ documentation: String) -> Key {
+        var key = self
+        key.documentation = documentation
+        return key
     }
 
     /// A copy of the key, whose new values take effect at another time.
@@ -50,7 +57,7 @@ extension Key {
         _ part: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Whole, Root> & Sendable, _ section: Section
     ) -> Key<Whole> {
         Key<Whole>(
-            section: section, holders: holders, effect: effect, name: name, documentation: documentation,
+            section: section, holders: holders, effect: effect, documentation: documentation, name: name,
             expected: expected, isSecret: isSecret,
             read: { [read] given, whole throws(Problem) in try read(given, &whole[keyPath: part()]) },
             show: { [show] in show($0[keyPath: part()]) },

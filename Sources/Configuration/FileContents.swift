@@ -1,3 +1,5 @@
+import Base
+
 /// A file that a key names, and its contents. Two are equal if their paths and contents are.
 public struct NamedFile: Sendable, Equatable {
     /// Empty for none.

@@ -1,3 +1,5 @@
+import Base
+
 /// One key of the configuration: its section, its valid values and its property. Its default is the initial value of
 /// the property in ``Settings``.
 struct Key<Root: Sendable>: Sendable {

@@ -93,7 +93,7 @@ extension Loader {
     /// file.
     private func credential(
         _ given: Settings.Account, in section: String, _ files: Files
-    ) throws(ConfigurationError) -> Settings.Account.Credential {
+    ) throws(ConfigurationError) -> Credential {
         let (provider, encryption) = (given.provider, given.encryptType)
         /// The value that requires the keys read here.
         let needing = quoted(provider == .tencent ? encryption.rawValue : provider.rawValue)

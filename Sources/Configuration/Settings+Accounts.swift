@@ -83,18 +83,6 @@ extension Settings {
             case ignore
         }
 
-        /// The protection of requests, with the account's id and secret.
-        public enum Credential: Sendable, Equatable {
-            case https(token: Secret)
-            /// The key has 16 bytes.
-            case aes(id: UInt32, key: Secret)
-            /// The key has 8 bytes.
-            case des(id: UInt32, key: Secret)
-            /// A provider other than Tencent, whose requests are signed with the secret. The aesKey has 32 hexadecimal
-            /// digits, which are not checked here. Without an aesKey, TLS protects names and answers.
-            case signed(Provider, id: UInt32, secret: Secret, aesKey: Secret?)
-        }
-
         /// The credential that the account's keys describe.
         public var credential: Credential {
             get {
@@ -154,22 +142,7 @@ extension Settings {
     }
 }
 
-extension Settings.Account.Credential {
-    public var provider: Provider {
-        if case .signed(let provider, _, _, _) = self { provider } else { .tencent }
-    }
-
-    public var encryption: Provider.Encryption {
-        switch self {
-        case .https, .signed(_, _, _, nil): .https
-        case .aes, .signed: .aes
-        case .des: .des
-        }
-    }
-
-    /// Whether TLS authenticates the service; aes and des only encrypt questions and answers.
-    public var isHTTPS: Bool { encryption == .https }
-
+extension Credential {
     /// The port to dial: 443 for HTTPS, 80 for encrypted requests over plain HTTP.
     var defaultPort: UInt16 { isHTTPS ? 443 : 80 }
 

@@ -94,7 +94,7 @@ extension Settings {
         }
 
         /// An account's group, with the defaults of its section and provider.
-        public init(name: String = httpdnsName, credential: Account.Credential) {
+        public init(name: String = httpdnsName, credential: Credential) {
             self.init(name: name)
             thenTryOn.insert(.norecord)
             kind = .account(Account(credential: credential))

@@ -1,3 +1,5 @@
+public import Base
+
 extension Settings {
     /// The TLS verification of the HTTPS service (`[tls]`), or of the encrypted servers of a group.
     public struct TLS: Sendable, Equatable {

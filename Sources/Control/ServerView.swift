@@ -1,5 +1,5 @@
-import Base
-package import Configuration
+package import Base
+import Configuration
 import Counters
 import Forwarding
 
@@ -52,7 +52,7 @@ package struct AccountWay: Sendable {
     let provider: Provider
     let encryption: Provider.Encryption
 
-    package init(_ credential: Settings.Account.Credential) {
+    package init(_ credential: Credential) {
         (provider, encryption) = (credential.provider, credential.encryption)
     }
 }

@@ -61,9 +61,9 @@ extension Policy {
 
 extension ServiceAccess {
     init(_ account: Settings.Group) throws(StartFailure) {
+        let credential = account.credential
         let (protocolAccount, keys): (any ServiceAccount, AccountKeys)
         do throws(RequestError) {
-            let credential = try account.serviceCredential()
             keys = AccountKeys(
                 account.section, names: account.namesKey, credential, fromFiles: account.secretsFromFiles)
             protocolAccount = try credential.account(
@@ -76,7 +76,7 @@ extension ServiceAccess {
         }
         let name = account.certificateName
         let security: Security =
-            if account.credential.isHTTPS {
+            if credential.isHTTPS {
                 .tls(
                     try TLSClientContext(account.tls, account.tlsSection, name, or: account.certificateAddress),
                     TLSTarget())
@@ -99,16 +99,6 @@ extension Settings.Group {
         tls.serverName.isEmpty ? self.credential.provider.facts.certificateAddress : nil
     }
 
-    fileprivate func serviceCredential() throws(RequestError) -> ServiceCredential {
-        switch self.credential {
-        case .https(let token): .https(token: token.bytes)
-        case .aes(let id, let key): .aes(id: id, key: key.bytes)
-        case .des(let id, let key): .des(id: id, key: key.bytes)
-        case .signed(let provider, let id, let secret, let aesKey):
-            .signed(provider, id: id, secret: secret.bytes, aesKey: try Self.octets(aesKey))
-        }
-    }
-
     /// The milliseconds after which the service is asked to give a lookup up: the nearest value to `timeout` that the
     /// service allows, so that it ends lookups that are no longer awaited. Nil if the service has no such parameter.
     var serviceTimeout: Int? {
@@ -118,12 +108,6 @@ extension Settings.Group {
     /// The key that assigns names to the group.
     fileprivate var namesKey: String {
         name == Self.httpdnsName ? "domains.intercept" : "\(section).domains"
-    }
-
-    private static func octets(_ digits: Secret?) throws(RequestError) -> [UInt8]? {
-        guard let digits else { return nil }
-        guard let octets = Hexadecimal.decode(digits.bytes.span) else { throw .badSecret(key: "aesKey") }
-        return octets
     }
 }
 

@@ -1,10 +1,10 @@
-internal import Base
+public import Base
 
 /// The names of an account's keys in its section, so that a refusal can name the key that is likely wrong.
 public struct AccountKeys: Sendable {
     private let section: String
     private let names: String
-    private let credential: ServiceCredential
+    private let credential: Credential
     private let fromFiles: [String]
 
     /// - Parameters:
@@ -13,7 +13,7 @@ public struct AccountKeys: Sendable {
     ///   - credential: The account's credential. Its secrets are compared with a service's texts, so that no secret is
     ///     repeated.
     ///   - fromFiles: The secrets in files: `dnsKey` if `dnsKeyFile` was given.
-    public init(_ section: String, names: String, _ credential: ServiceCredential, fromFiles: [String] = []) {
+    public init(_ section: String, names: String, _ credential: Credential, fromFiles: [String] = []) {
         (self.section, self.names, self.credential, self.fromFiles) = (section, names, credential, fromFiles)
     }
 
@@ -56,12 +56,11 @@ public struct AccountKeys: Sendable {
     func mayShow(_ text: String) -> Bool {
         let secrets: [[UInt8]]
         switch credential {
-        case .https(let token): secrets = [token]
-        case .aes(_, let key), .des(_, let key): secrets = [key]
+        case .https(let token): secrets = [token.bytes]
+        case .aes(_, let key), .des(_, let key): secrets = [key.bytes]
         case .signed(_, _, let secret, let aesKey):
-            var digits: [UInt8] = []
-            if let aesKey { Hexadecimal.append(aesKey.span, to: &digits) }
-            secrets = [secret, aesKey ?? [], digits]
+            let digits = aesKey?.bytes ?? []
+            secrets = [secret.bytes, digits, Hexadecimal.decode(digits.span) ?? []]
         }
         let octets = text.utf8.map(lowercased)
         return secrets.allSatisfy { $0.isEmpty || !octets.contains($0.map(lowercased)) }

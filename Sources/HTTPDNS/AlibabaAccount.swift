@@ -24,10 +24,16 @@ public final class AlibabaAccount: ServiceAccount {
     private let cipher: PayloadCipher?
     private let list: AlibabaList
 
-    /// - Parameter traces: Whether requests have a random ``sessionID``.
+    /// - Parameters:
+    ///   - aesKey: The key's hexadecimal digits, as the secret is.
+    ///   - traces: Whether requests have a random ``sessionID``.
     init(_ signing: Signing, aesKey: [UInt8]?, traces: Bool = false) throws(RequestError) {
-        let secret = signing.secret
-        guard let key = Hexadecimal.decode(secret.span), !key.isEmpty else { throw .badSecret(key: "dnsKey") }
+        func octets(_ digits: [UInt8], of key: String) throws(RequestError) -> [UInt8] {
+            guard let octets = Hexadecimal.decode(digits.span), !octets.isEmpty else { throw .badSecret(key: key) }
+            return octets
+        }
+        let key = try octets(signing.secret, of: "dnsKey")
+        let namesKey = if let aesKey { try octets(aesKey, of: "aesKey") } else { [UInt8]?.none }
         id = Array("\(signing.id)".utf8)
         let (before, after) = aesKey != nil ? (",\"cip\":\"", "\"") : ("cip=", "&")
         route = signing.route.isEmpty ? [] : Array(before.utf8) + signing.route + Array(after.utf8)
@@ -38,7 +44,7 @@ public final class AlibabaAccount: ServiceAccount {
         list = AlibabaList(signing)
         do throws(CryptographyError) {
             signer = try RequestSigner(hmacSHA256: key)
-            cipher = if let aesKey { try PayloadCipher(.aes, key: aesKey) } else { nil }
+            cipher = if let namesKey { try PayloadCipher(.aes, key: namesKey) } else { nil }
         } catch {
             throw .encryption(error)
         }

@@ -24,20 +24,20 @@ public final class TencentAccount: ServiceAccount {
     ///   - timeout: The milliseconds after which the service gives up a lookup, see ``Provider/Facts/timeouts``; nil
     ///     for the service's default.
     public init(
-        _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
+        _ credential: Credential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
         authExpirySeconds: Int = 0, timeout: Int? = nil
     ) throws(RequestError) {
         var encryption: (PayloadCipher.Algorithm, [UInt8])?
         switch credential {
         case .https(let token):
-            guard !token.isEmpty, token.allSatisfy(isUnreserved) else { throw .badToken }
-            credentials = Array("token=".utf8) + token
+            guard !token.bytes.isEmpty, token.bytes.allSatisfy(isUnreserved) else { throw .badToken }
+            credentials = Array("token=".utf8) + token.bytes
         case .aes(let id, let key):
             credentials = Array("id=\(id)&alg=aes".utf8)
-            encryption = (.aes, key)
+            encryption = (.aes, key.bytes)
         case .des(let id, let key):
             credentials = Array("id=\(id)&alg=des".utf8)
-            encryption = (.des, key)
+            encryption = (.des, key.bytes)
         case .signed: throw .badToken
         }
         do throws(CryptographyError) {

@@ -21,8 +21,8 @@ import Testing
         let service = try DemoService()
         let account = try TencentAccount(
             algorithm == "aes"
-                ? .aes(id: service.account.id, key: service.account.aesKey)
-                : .des(id: service.account.id, key: service.account.desKey))
+                ? .aes(id: service.account.id, key: Secret(service.account.aesKey))
+                : .des(id: service.account.id, key: Secret(service.account.desKey)))
         let socket = try BlockingSocket.connected(to: service.http)
         var reader = HTTPResponseReader()
         for _ in 0..<3 {
@@ -45,7 +45,7 @@ import Testing
     @Test func https() async throws {
         let service = try DemoService()
         let context = try TLSClientContext(TLSPolicy(anchors: service.certificatePEM))
-        let account = try TencentAccount(.https(token: service.account.token))
+        let account = try TencentAccount(.https(token: Secret(service.account.token)))
         let socket = try BlockingSocket.connected(to: service.https)
         let session = try context.session(to: service.https, at: 0)
         var reader = HTTPResponseReader()

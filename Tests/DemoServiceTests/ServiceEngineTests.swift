@@ -27,7 +27,7 @@ import Testing
         let body = try #require(
             Talk(engine).get(
                 "/d?dn=000102030405060708090a0b0c0d0e0fbeb0f5b32e275ea7e0a124a03fe8885c&id=12345&alg=aes\(flags)"))
-        let client = try TencentAccount(.aes(id: 12345, key: account.aesKey))
+        let client = try TencentAccount(.aes(id: 12345, key: Secret(account.aesKey)))
         let results = try client.parse(
             HTTPResponse(status: 200, body: Array(body.utf8)), names: names("www.example.com"), family: .ipv4)
         #expect(results.first?.ipv4 == .addresses(addresses("192.0.2.1", "192.0.2.2"), ttl: 120))
@@ -64,7 +64,7 @@ import Testing
             Talk(engine).get("/conf?id=12345&alg=des")
                 == "122a9aaa6683d56618f5ec90cb251cc26f905b399a625a2767f7c9b53335a33ac0ec389138e77ca3")
         let other = try ServiceEngine(account, addresses: addresses("192.0.2.1", "2001:db8::1"))
-        let client = try TencentAccount(.aes(id: 12345, key: account.aesKey))
+        let client = try TencentAccount(.aes(id: 12345, key: Secret(account.aesKey)))
         let talk = Talk(other)
         talk.say(HTTPRequestWriter(host: "h", keepsConnection: true).get(try client.listTarget(at: 0)))
         var reader = HTTPResponseReader()
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func anExpiredRequestOfTheClientIsRefused() throws {
-        let client = try TencentAccount(.aes(id: 12345, key: account.aesKey), authExpirySeconds: 600)
+        let client = try TencentAccount(.aes(id: 12345, key: Secret(account.aesKey)), authExpirySeconds: 600)
         for (sent, expected) in [(Self.now, "200"), (Self.now - 600, "200"), (Self.now - 601, "401")] {
             let talk = Talk(engine)
             talk.say(try client.request(names("www.example.com"), family: .both, host: "h", at: sent))
@@ -87,7 +87,7 @@ import Testing
     @Test func routeAddressInBothForms() throws {
         for encrypted in [false, true] {
             let client = try TencentAccount(
-                .des(id: 12345, key: account.desKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: encrypted)
+                .des(id: 12345, key: Secret(account.desKey)), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: encrypted)
             let talk = Talk(engine, client: .v4(127, 0, 0, 1))
             talk.say(try client.request(names("www.example.com"), family: .ipv4, host: "h"))
             // The text of the worked example, whose client address is 203.0.113.7.

@@ -8,15 +8,15 @@ import Testing
 @Suite struct AccountKeysTests {
     private static let secret = Array("00112233445566778899aabbccddeeff".utf8)
     private static let aesKey = (0..<16).map { UInt8($0) }
-    private static let https = ServiceCredential.https(token: Array("101".utf8))
-    private static let aes = ServiceCredential.aes(id: 1, key: Array("0123456789abcdef".utf8))
-    private static let des = ServiceCredential.des(id: 1, key: Array("01234567".utf8))
+    private static let https = Credential.https(token: Secret(Array("101".utf8)))
+    private static let aes = Credential.aes(id: 1, key: Secret(Array("0123456789abcdef".utf8)))
+    private static let des = Credential.des(id: 1, key: Secret(Array("01234567".utf8)))
 
-    private static func signed(_ provider: Provider, aesKey: [UInt8]? = nil) -> ServiceCredential {
-        .signed(provider, id: 1, secret: secret, aesKey: aesKey)
+    private static func signed(_ provider: Provider, aesKey: [UInt8]? = nil) -> Credential {
+        .signed(provider, id: 1, secret: Secret(secret), aesKey: aesKey.map { Secret(hexadecimal($0)) })
     }
 
-    private func failure(_ credential: ServiceCredential, _ status: Int, _ body: String) throws -> ServiceFailure? {
+    private func failure(_ credential: Credential, _ status: Int, _ body: String) throws -> ServiceFailure? {
         let account = try credential.account()
         let response = HTTPResponse(status: status, body: Array(body.utf8))
         return #expect(throws: ServiceFailure.self) {
@@ -59,7 +59,7 @@ import Testing
         (https, 429, "", "(HTTP status 429): does SECTION.queriesPerSecond keep to its plan?"),
         (https, 404, "", "(HTTP status 404): is SECTION.dnsIp right?"),
     ])
-    func areNamed(_ credential: ServiceCredential, _ status: Int, _ body: String, _ said: String) throws {
+    func areNamed(_ credential: Credential, _ status: Int, _ body: String, _ said: String) throws {
         let failure = try failure(credential, status, body)
         for (section, names) in [("httpdns", "domains.intercept"), ("upstreams.shop", "upstreams.shop.domains")] {
             let words = failure?.words(AccountKeys(section, names: names, credential))

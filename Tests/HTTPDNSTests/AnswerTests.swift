@@ -8,7 +8,8 @@ import Testing
     private static func parse(
         _ body: String, _ names: [Name], _ family: Families
     ) throws -> [NameAddresses] {
-        try TencentAccount(.https(token: Array("1".utf8))).parse(HTTPResponse(ok: body), names: names, family: family)
+        try TencentAccount(.https(token: Secret(Array("1".utf8)))).parse(
+            HTTPResponse(ok: body), names: names, family: family)
     }
 
     private static let www = names("www.example.com")
@@ -127,8 +128,8 @@ import Testing
     {
         let response = HTTPResponse(status: 200, body: Array(body.utf8), keepAlive: false, isWhole: false)
         let accounts = [
-            try TencentAccount(.https(token: Array("1".utf8))),
-            try TencentAccount(.aes(id: 1, key: Array("0123456789abcdef".utf8))),
+            try TencentAccount(.https(token: Secret(Array("1".utf8)))),
+            try TencentAccount(.aes(id: 1, key: Secret(Array("0123456789abcdef".utf8)))),
         ]
         for account in accounts {
             #expect(throws: ServiceFailure.cutOff) { try account.parse(response, names: Self.www, family: .ipv4) }
@@ -138,12 +139,12 @@ import Testing
 
     @Test(arguments: [100, 204, 301, 401, 403, 404, 429, 500, 501, 503])
     func statusOtherThan200(status: Int) throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Secret(Array("1".utf8))))
         let response = HTTPResponse(status: status, body: Array("www.example.com.:192.0.2.1,60".utf8))
         #expect(throws: ServiceFailure.status(status)) {
             try account.parse(response, names: Self.www, family: .ipv4)
         }
-        let words = ServiceFailure.status(status).words(AccountKeys("httpdns", names: "", .https(token: [])))
+        let words = ServiceFailure.status(status).words(AccountKeys("httpdns", names: "", .https(token: Secret([]))))
         #expect(words.contains("\(status)") && !words.contains("\n"))
     }
 }

@@ -1,3 +1,4 @@
+import Base
 import Cryptography
 import DNSWire
 import HTTP
@@ -88,7 +89,7 @@ import Testing
     ]
 
     @Test(arguments: forms) func overHTTPS(form: Form) throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Secret(Array("1".utf8))))
         #expect(
             said(try account.parse(HTTPResponse(ok: form.body), names: form.names, family: form.family), form)
                 == form.expected)

@@ -10,11 +10,13 @@ import Testing
     private let iv = "f0e1d2c3b4a5968778695a4b3c2d1e0f"
 
     private func aes(_ body: String, _ names: [Name], _ family: Families) throws -> [NameAddresses] {
-        try TencentAccount(.aes(id: 12345, key: aesKey)).parse(HTTPResponse(ok: body), names: names, family: family)
+        try TencentAccount(.aes(id: 12345, key: Secret(aesKey))).parse(
+            HTTPResponse(ok: body), names: names, family: family)
     }
 
     private func des(_ body: String, _ names: [Name], _ family: Families) throws -> [NameAddresses] {
-        try TencentAccount(.des(id: 12345, key: desKey)).parse(HTTPResponse(ok: body), names: names, family: family)
+        try TencentAccount(.des(id: 12345, key: Secret(desKey))).parse(
+            HTTPResponse(ok: body), names: names, family: family)
     }
 
     private var wwwIPv4: [NameAddresses] {
@@ -80,7 +82,7 @@ import Testing
         for last in UInt8.min...UInt8.max {
             var key = aesKey
             key[15] = last
-            let account = try TencentAccount(.aes(id: 12345, key: key))
+            let account = try TencentAccount(.aes(id: 12345, key: Secret(key)))
             let response = HTTPResponse(ok: iv + aesBody)
             if last == aesKey[15] {
                 #expect(try account.parse(response, names: www, family: .ipv4) == wwwIPv4)
@@ -92,8 +94,8 @@ import Testing
 
     @Test func everyTruncation() throws {
         for (account, body) in [
-            (try TencentAccount(.aes(id: 1, key: aesKey)), iv + aesBody),
-            (try TencentAccount(.des(id: 1, key: desKey)), desBody),
+            (try TencentAccount(.aes(id: 1, key: Secret(aesKey))), iv + aesBody),
+            (try TencentAccount(.des(id: 1, key: Secret(desKey))), desBody),
         ] {
             for length in 1..<body.count where length != 32 || body.count == desBody.count {
                 let response = HTTPResponse(ok: String(body.prefix(length)))

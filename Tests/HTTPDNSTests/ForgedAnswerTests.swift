@@ -1,3 +1,4 @@
+import Base
 import Cryptography
 import DNSWire
 import HTTP
@@ -44,7 +45,7 @@ import Testing
     ]
 
     @Test(arguments: forms) func isRefused(asked: String, family: Families, body: String) throws {
-        let https = try TencentAccount(.https(token: Array("1".utf8)))
+        let https = try TencentAccount(.https(token: Secret(Array("1".utf8))))
         #expect(throws: ServiceFailure.self) {
             try https.parse(HTTPResponse(ok: body), names: names(asked), family: family)
         }
@@ -64,7 +65,7 @@ import Testing
         "Www.example.com.:192.0.2.1,60|203.0.113.7", "wwW.example.com|203.0.113.7",
     ])
     func isRefusedIfEncrypted(body: String) throws {
-        let https = try TencentAccount(.https(token: Array("1".utf8)))
+        let https = try TencentAccount(.https(token: Secret(Array("1".utf8))))
         #expect(try https.parse(HTTPResponse(ok: body), names: names(Self.www), family: .ipv4).count == 1)
         for (account, cipher) in try encryptedAccounts() {
             let response = try HTTPResponse(encrypted: body, cipher)
@@ -112,7 +113,7 @@ import Testing
     @Test(arguments: ["6.6.6.6,999999", "6.6.6.6", "0"]) func aNamelessLineInOneBlock(text: String) throws {
         let forged = changingFirstBlock(
             of: Array(try aesAnswer().prefix(32)), from: "www.example.com.", to: padded(text))
-        try expectRefused(forged, by: TencentAccount(.aes(id: 1, key: aesKey)))
+        try expectRefused(forged, by: TencentAccount(.aes(id: 1, key: Secret(aesKey))))
     }
 
     /// A block in the middle, of which nothing is known, is changed at will, and with it the text before to something
@@ -125,7 +126,7 @@ import Testing
         var forged = try cipher.encrypt(Array(text.utf8).span)
         for (index, octet) in known.utf8.enumerated() where octet != UInt8(ascii: "|") { forged[start + index] ^= 0x80 }
         #expect(throws: ServiceFailure.undecryptable) {
-            try TencentAccount(.aes(id: 1, key: aesKey)).parse(
+            try TencentAccount(.aes(id: 1, key: Secret(aesKey))).parse(
                 HTTPResponse(payload: forged), names: names("a.example", Self.www), family: .ipv4)
         }
     }
@@ -138,7 +139,7 @@ import Testing
         let seen = try cipher.encrypt(Array("www.example.com.:192.0.2.1;192.0.2.2,600".utf8).span)
         for order in [[0, 1, 2, 3, 3, 4, 5], [0, 1, 2, 3, 2, 3, 4, 5]] {
             let forged = order.flatMap { seen[8 * $0..<8 * $0 + 8] }
-            try expectRefused(forged, by: TencentAccount(.des(id: 1, key: desKey)))
+            try expectRefused(forged, by: TencentAccount(.des(id: 1, key: Secret(desKey))))
         }
     }
 
@@ -148,7 +149,7 @@ import Testing
         let forged = changingFirstBlock(
             of: try aesAnswer(), from: "www.example.com.", to: Array("pay.example.com.".utf8))
         #expect(
-            try TencentAccount(.aes(id: 1, key: aesKey)).parse(
+            try TencentAccount(.aes(id: 1, key: Secret(aesKey))).parse(
                 HTTPResponse(payload: forged), names: names("pay.example.com"), family: .ipv4)[0].ipv4
                 == .addresses(addresses("192.0.2.1", "192.0.2.2"), ttl: 120))
     }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct HostileAnswerTests {
-    private let account = try! TencentAccount(.https(token: Array("1".utf8)))
+    private let account = try! TencentAccount(.https(token: Secret(Array("1".utf8))))
     private static let bodies = [
         "www.example.com.:192.0.2.1;192.0.2.2,120|203.0.113.7",
         "www.example.com.:192.0.2.1,120-2001:db8::1;2001:db8::2,60|203.0.113.7",
@@ -82,7 +82,7 @@ import Testing
     @Test func encryptedMutations() throws {
         var generator = Chance.announced("HostileAnswerTests.encryptedMutations")
         let accounts = [
-            try TencentAccount(.aes(id: 1, key: aesKey)), try TencentAccount(.des(id: 1, key: desKey)),
+            try TencentAccount(.aes(id: 1, key: Secret(aesKey))), try TencentAccount(.des(id: 1, key: Secret(desKey))),
         ]
         let body = Array(
             "b9a896128400c10c262edfa949dd9e1590fee9f660550227c15404ead7c18a00ce073b42c33c8ddd66adc3a107c42cc9d7baf42beed711f5"

@@ -139,7 +139,8 @@ import Testing
 
     private func keys(_ provider: Provider) -> AccountKeys {
         AccountKeys(
-            "upstreams.shop", names: "upstreams.shop.domains", .signed(provider, id: 1, secret: [], aesKey: nil))
+            "upstreams.shop", names: "upstreams.shop.domains", .signed(provider, id: 1, secret: Secret([]), aesKey: nil)
+        )
     }
 
     /// Every error code that the providers document, and what is done about it.

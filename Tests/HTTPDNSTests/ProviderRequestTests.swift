@@ -17,7 +17,7 @@ import Testing
         _ provider: Provider, id: UInt32 = 100_000, secret: [UInt8], aesKey: [UInt8]? = nil, routeIp: IPAddress? = nil,
         authExpirySeconds: Int = 600
     ) throws -> any ServiceAccount {
-        try ServiceCredential.signed(provider, id: id, secret: secret, aesKey: aesKey)
+        try Credential.signed(provider, id: id, secret: Secret(secret), aesKey: aesKey.map { Secret(hexadecimal($0)) })
             .account(routeIp: routeIp, authExpirySeconds: authExpirySeconds)
     }
 
@@ -43,7 +43,7 @@ import Testing
     /// It stands behind the signature, which does not cover it, and is the same for all requests of an account.
     @Test func alibabaIsToldOfTheSession() throws {
         func account() throws -> any ServiceAccount {
-            try ServiceCredential.signed(.alibaba, id: 100_000, secret: Self.alibabaSecret, aesKey: nil).account(
+            try Credential.signed(.alibaba, id: 100_000, secret: Secret(Self.alibabaSecret), aesKey: nil).account(
                 traces: true)
         }
         let (one, other) = (try account(), try account())
@@ -168,7 +168,7 @@ import Testing
     @Test(arguments: Provider.allCases) func limits(provider: Provider) throws {
         let account =
             provider == .tencent
-            ? try ServiceCredential.https(token: [0x31]).account()
+            ? try Credential.https(token: Secret([0x31])).account()
             : try Self.account(provider, secret: Self.alibabaSecret)
         let many = (0...provider.facts.namesPerRequest).map { Name("n\($0).example")! }
         #expect(throws: RequestError.nameCount(many.count)) {
@@ -187,7 +187,7 @@ import Testing
         #expect(throws: RequestError.self) {
             try Self.account(.alibaba, secret: Self.alibabaSecret, aesKey: [1, 2, 3])
         }
-        let credential = ServiceCredential.signed(.baidu, id: 1, secret: Self.secret, aesKey: nil)
+        let credential = Credential.signed(.baidu, id: 1, secret: Secret(Self.secret), aesKey: nil)
         var dumped = ""
         dump(credential, to: &dumped)
         #expect(!"\(credential) \(dumped)".contains("IAm") && !dumped.contains("73"))

@@ -11,11 +11,11 @@ let desKey = Array("Swift!01".utf8)
 let aesKey = Array("Swift-HTTPDNS-16".utf8)
 
 @Suite struct RequestTests {
-    private let https = try! TencentAccount(.https(token: Array("1".utf8)))
+    private let https = try! TencentAccount(.https(token: Secret(Array("1".utf8))))
     private let fields = "User-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
 
     @Test func httpsAsksInClear() throws {
-        let account = try TencentAccount(.https(token: Array("67890".utf8)))
+        let account = try TencentAccount(.https(token: Secret(Array("67890".utf8))))
         let request = try account.request(names("www.example.com"), family: .both, host: "119.29.29.99")
         #expect(
             text(request)
@@ -24,20 +24,21 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func theServiceIsToldWhenToGiveUp() throws {
-        let clear = try TencentAccount(.https(token: Array("67890".utf8)), routeIp: .v4(203, 0, 113, 7), timeout: 2000)
+        let clear = try TencentAccount(
+            .https(token: Secret(Array("67890".utf8))), routeIp: .v4(203, 0, 113, 7), timeout: 2000)
         #expect(
             text(try clear.request(names("www.example.com"), family: .ipv4, host: "h")).hasPrefix(
                 "GET /d?dn=www.example.com&token=67890&ttl=1&query=1&clientip=1&timeout=2000&ip=203.0.113.7 HTTP/1.1\r\n"
             ))
         // What is encrypted anew for each request stays the last.
         let encrypted = try TencentAccount(
-            .des(id: 1, key: desKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: true, timeout: 5000)
+            .des(id: 1, key: Secret(desKey)), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: true, timeout: 5000)
         let request = text(try encrypted.request(names("www.example.com"), family: .ipv4, host: "h"))
         #expect(request.contains("&timeout=5000&ip=b70421366ccc0106359ca00a0d05acf5 HTTP/1.1\r\n"))
     }
 
     @Test func desIsExactlyTheDocumentedRequest() throws {
-        let account = try TencentAccount(.des(id: 12345, key: desKey))
+        let account = try TencentAccount(.des(id: 12345, key: Secret(desKey)))
         let request = try account.request(names("www.example.com"), family: .ipv4, host: "119.29.29.98")
         #expect(
             text(request)
@@ -46,7 +47,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func aesHasAFreshVectorEachTime() throws {
-        let account = try TencentAccount(.aes(id: 12345, key: aesKey))
+        let account = try TencentAccount(.aes(id: 12345, key: Secret(aesKey)))
         let cipher = try PayloadCipher(.aes, key: aesKey)
         var seen: Set<String> = []
         for _ in 0..<3 {
@@ -64,7 +65,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func aBatchIsEncryptedAsOneText() throws {
-        let account = try TencentAccount(.des(id: 7, key: desKey))
+        let account = try TencentAccount(.des(id: 7, key: Secret(desKey)))
         let request = try account.request(names("A.example.", "b.EXAMPLE"), family: .both, host: "dns.example")
         #expect(
             text(request).hasPrefix(
@@ -81,21 +82,21 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     ])
     func routeAddress(encrypted: Bool, expected: String) throws {
         let account = try TencentAccount(
-            .des(id: 1, key: desKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: encrypted)
+            .des(id: 1, key: Secret(desKey)), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: encrypted)
         let request = try account.request(names("example.com"), family: .ipv4, host: "h")
         #expect(text(request).contains("&clientip=1" + expected))
     }
 
     @Test func routeAddressUnderTLSIsNeverEncrypted() throws {
         let account = try TencentAccount(
-            .https(token: Array("1".utf8)), routeIp: IPAddress("2001:db8::7"), routeIpEncrypted: true)
+            .https(token: Secret(Array("1".utf8))), routeIp: IPAddress("2001:db8::7"), routeIpEncrypted: true)
         let request = try account.request(names("example.com"), family: .ipv4, host: "h")
         #expect(text(request).contains("&clientip=1&ip=2001:db8::7 HTTP/1.1\r\n"))
     }
 
     @Test func routeAddressWithAESIsDecryptable() throws {
         let account = try TencentAccount(
-            .aes(id: 1, key: aesKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: true)
+            .aes(id: 1, key: Secret(aesKey)), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: true)
         let request = text(try account.request(names("example.com"), family: .ipv4, host: "h"))
         let match = try #require(request.firstMatch(of: /&ip=([0-9a-f]{64}) HTTP/))
         #expect(try decrypted(match.1, PayloadCipher(.aes, key: aesKey)) == "203.0.113.7")
@@ -103,7 +104,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
 
     /// 1744701968 + 600 = 1744702568.
     @Test func theExpiryIsEncryptedWithTheNames() throws {
-        let account = try TencentAccount(.des(id: 12345, key: desKey), authExpirySeconds: 600)
+        let account = try TencentAccount(.des(id: 12345, key: Secret(desKey)), authExpirySeconds: 600)
         let request = try account.request(
             names("a.example", "b.example"), family: .ipv4, host: "h", at: 1_744_701_968)
         #expect(
@@ -116,7 +117,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func theExpiryWithAES() throws {
-        let account = try TencentAccount(.aes(id: 1, key: aesKey), authExpirySeconds: 600)
+        let account = try TencentAccount(.aes(id: 1, key: Secret(aesKey)), authExpirySeconds: 600)
         let request = text(
             try account.request(names("a.example", "b.example"), family: .ipv4, host: "h", at: 1_744_701_968))
         let match = try #require(request.firstMatch(of: /dn=([0-9a-f]{96})&id=1/))
@@ -124,7 +125,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func theExpiryInClear() throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)), authExpirySeconds: 600)
+        let account = try TencentAccount(.https(token: Secret(Array("1".utf8))), authExpirySeconds: 600)
         let request = try account.request(names("qq.com"), family: .ipv4, host: "h", at: 1_744_701_968)
         #expect(text(request).hasPrefix("GET /d?dn=qq.com;1744702568&token=1&ttl=1"))
         // Without the setting the time does not matter.
@@ -134,9 +135,10 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func listTargets() throws {
-        let expected: [(ServiceCredential, String)] = [
-            (.https(token: Array("67890".utf8)), "token=67890"), (.aes(id: 12345, key: aesKey), "id=12345&alg=aes"),
-            (.des(id: 12345, key: desKey), "id=12345&alg=des"),
+        let expected: [(Credential, String)] = [
+            (.https(token: Secret(Array("67890".utf8))), "token=67890"),
+            (.aes(id: 12345, key: Secret(aesKey)), "id=12345&alg=aes"),
+            (.des(id: 12345, key: Secret(desKey)), "id=12345&alg=des"),
         ]
         for (credential, query) in expected {
             let account = try TencentAccount(credential, routeIp: .v4(1, 2, 3, 4), authExpirySeconds: 600)
@@ -147,7 +149,8 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     /// Every octet that a label can hold and that is not one of the allowed ones would forge something.
     @Test func forgingNamesAreRefused() throws {
         for account in [
-            try TencentAccount(.https(token: Array("1".utf8))), try TencentAccount(.des(id: 1, key: desKey)),
+            try TencentAccount(.https(token: Secret(Array("1".utf8)))),
+            try TencentAccount(.des(id: 1, key: Secret(desKey))),
         ] {
             for octet in UInt8.min...UInt8.max {
                 let wire: [UInt8] = [2, UInt8(ascii: "a"), octet, 3] + Array("com".utf8) + [0]
@@ -189,23 +192,25 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
         let label = String(repeating: "a", count: 63)
         let longest = (0..<8).map { Name("\(label).\(label).\(label).\(label.dropFirst(3))\($0)")! }
         #expect(longest[0].wire.count == 255)
-        let account = try TencentAccount(.aes(id: .max, key: aesKey), routeIp: .v4(1, 2, 3, 4), routeIpEncrypted: true)
+        let account = try TencentAccount(
+            .aes(id: .max, key: Secret(aesKey)), routeIp: .v4(1, 2, 3, 4), routeIpEncrypted: true)
         let request = try account.request(longest, family: .both, host: "dns.example")
         #expect(request.count < 8192)
     }
 
     @Test func badCredentials() {
         for token in ["", "1 2", "1&dn=x", "1\r\n", "é"] {
-            #expect(throws: RequestError.badToken) { try TencentAccount(.https(token: Array(token.utf8))) }
+            #expect(throws: RequestError.badToken) { try TencentAccount(.https(token: Secret(Array(token.utf8)))) }
         }
-        #expect(throws: RequestError.self) { try TencentAccount(.aes(id: 1, key: Array("short".utf8))) }
-        #expect(throws: RequestError.self) { try TencentAccount(.des(id: 1, key: aesKey)) }
+        #expect(throws: RequestError.self) { try TencentAccount(.aes(id: 1, key: Secret(Array("short".utf8)))) }
+        #expect(throws: RequestError.self) { try TencentAccount(.des(id: 1, key: Secret(aesKey))) }
     }
 
     @Test func credentialsDoNotPrint() {
         var dumped = ""
-        for credential: ServiceCredential in [
-            .https(token: Array("67890".utf8)), .aes(id: 1, key: aesKey), .des(id: 1, key: desKey),
+        for credential: Credential in [
+            .https(token: Secret(Array("67890".utf8))), .aes(id: 1, key: Secret(aesKey)),
+            .des(id: 1, key: Secret(desKey)),
         ] {
             dump(credential, to: &dumped)
             dumped += "\(credential) \(String(reflecting: credential)) "

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct ServiceConfigurationTests {
-    private let https = try! TencentAccount(.https(token: Array("67890".utf8)))
+    private let https = try! TencentAccount(.https(token: Secret(Array("67890".utf8))))
 
     private func read(_ body: String) throws -> ServiceConfiguration {
         try https.parseConfiguration(HTTPResponse(ok: body))
@@ -84,11 +84,11 @@ import Testing
     /// `log:0|domain:0|ip:192.0.2.98;192.0.2.99|ttl:60`, encrypted as in the other tests.
     @Test func encryptedConfigurations() throws {
         let expected = ServiceConfiguration(addresses: addresses("192.0.2.98", "192.0.2.99"), ttlMinutes: 60)
-        let des = try TencentAccount(.des(id: 1, key: desKey))
+        let des = try TencentAccount(.des(id: 1, key: Secret(desKey)))
         let desBody =
             "122a9aaa6683d56618f5ec90cb251cc2858a350eb3fc75f3db51d51c7132a722195f0426c19a955fb1bd630d187bc15d"
         #expect(try des.parseConfiguration(HTTPResponse(ok: desBody + "\n")) == expected)
-        let aes = try TencentAccount(.aes(id: 1, key: aesKey))
+        let aes = try TencentAccount(.aes(id: 1, key: Secret(aesKey)))
         let aesBody =
             "f0e1d2c3b4a5968778695a4b3c2d1e0f5a3bde8c5330182a2fb22a984482cc3a587d988a6498c5208d0b08bd401a285362270d7b0ddeb31b0b7a93a2b5281e0e"
         #expect(try aes.parseConfiguration(HTTPResponse(ok: aesBody)) == expected)

@@ -14,13 +14,19 @@ func decrypted(_ hexadecimal: Substring, _ cipher: PayloadCipher) throws -> Stri
     return try payload.map { text(try cipher.decrypt($0.span)) }
 }
 
+func hexadecimal(_ octets: [UInt8]) -> [UInt8] {
+    var digits: [UInt8] = []
+    Hexadecimal.append(octets.span, to: &digits)
+    return digits
+}
+
 func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
 /// The accounts whose answers are encrypted, each with what encrypts them.
 func encryptedAccounts() throws -> [(TencentAccount, PayloadCipher)] {
     [
-        (try TencentAccount(.aes(id: 1, key: aesKey)), try PayloadCipher(.aes, key: aesKey)),
-        (try TencentAccount(.des(id: 1, key: desKey)), try PayloadCipher(.des, key: desKey)),
+        (try TencentAccount(.aes(id: 1, key: Secret(aesKey))), try PayloadCipher(.aes, key: aesKey)),
+        (try TencentAccount(.des(id: 1, key: Secret(desKey))), try PayloadCipher(.des, key: desKey)),
     ]
 }
 
@@ -32,11 +38,7 @@ extension HTTPResponse {
     }
 
     /// The hexadecimal of what was encrypted, or of what somebody made of it.
-    init(payload: [UInt8]) {
-        var body: [UInt8] = []
-        Hexadecimal.append(payload.span, to: &body)
-        self.init(status: 200, body: body)
-    }
+    init(payload: [UInt8]) { self.init(status: 200, body: hexadecimal(payload)) }
 }
 
 extension ServiceAccount {

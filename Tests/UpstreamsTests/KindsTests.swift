@@ -42,9 +42,9 @@ import Testing
     @Test func anAccountIsNotAskedWithMessages() throws {
         let context = try TLSClientContext(TLSPolicy())
         #expect(throws: Failure.self) { _ = try ServerKind(server(.account), answers, context) }
-        let account = try TencentAccount(.https(token: Array("67890".utf8)))
+        let account = try TencentAccount(.https(token: Secret(Array("67890".utf8))))
         let access = ServiceAccess(
-            account: account, AccountKeys("httpdns", names: "domains.intercept", .https(token: [])),
+            account: account, AccountKeys("httpdns", names: "domains.intercept", .https(token: Secret([]))),
             .tls(context, TLSTarget()), serverName: nil)
         let row = ServerKind(Server(Endpoint("192.0.2.1:443")!, .account), access)
         #expect(row.security.isSecure)

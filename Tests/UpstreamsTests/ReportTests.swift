@@ -8,7 +8,7 @@ import Testing
 @testable import Upstreams
 
 @Suite struct ReportLineTests {
-    private func settings(_ credential: Settings.Account.Credential, appId: String = "") -> Settings.Group {
+    private func settings(_ credential: Credential, appId: String = "") -> Settings.Group {
         var settings = Settings.Group(credential: credential)
         settings.appId = appId
         return settings
@@ -39,7 +39,7 @@ import Testing
             (.https(token: Secret(Array("678905432".utf8))), "Https"),
             (.aes(id: 1, key: Secret(Array("Swift-HTTPDNS-16".utf8))), "AesHttp"),
             (.des(id: 1, key: Secret(Array("Swift!01".utf8))), "DesHttp"),
-        ] as [(Settings.Account.Credential, String)] {
+        ] as [(Credential, String)] {
             let line = ReportLine(settings(credential, appId: hostile))
             let text = line.text(lookup(Failure(.badAnswer, hostile, statusCode: 500)), at: 1)
             #expect(!text.contains { $0.isNewline || $0.asciiValue.map { $0 < 0x20 } ?? false })

@@ -16,7 +16,7 @@ import Testing
         _ code: String, to names: [Name], _ families: Families = .both, status: Int = 400, retryAfter: Int? = nil
     ) throws -> Outcome? {
         let secret = Array("00112233445566778899aabbccddeeff".utf8)
-        let credential = ServiceCredential.signed(.alibaba, id: 100_000, secret: secret, aesKey: nil)
+        let credential = Credential.signed(.alibaba, id: 100_000, secret: Secret(secret), aesKey: nil)
         let access = ServiceAccess(
             account: try credential.account(), AccountKeys("httpdns", names: "domains.intercept", credential), .plain,
             serverName: nil)

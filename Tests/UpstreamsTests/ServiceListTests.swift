@@ -38,8 +38,8 @@ import Transport
         list.value = ServiceList(
             settings,
             access: .init(
-                account: try account ?? TencentAccount(.https(token: Array("67890".utf8))),
-                AccountKeys("httpdns", names: "domains.intercept", .https(token: [])),
+                account: try account ?? TencentAccount(.https(token: Secret(Array("67890".utf8)))),
+                AccountKeys("httpdns", names: "domains.intercept", .https(token: Secret([]))),
                 try tls.map { .tls(try TLSClientContext($0), TLSTarget()) } ?? .plain, serverName: nil),
             loop: loop, report: log.report, at: Tick(nanoseconds: Clock.now()))
         list.value?.changed = { changes.append($0.map(\.description)) }
@@ -76,8 +76,8 @@ import Transport
             "HTTP/1.1 403 Forbidden\r\nDate: \(date)\r\nContent-Length: 0\r\n\r\n",
             respond("{\"service_ip\":[\"192.0.2.98\"],\"service_ipv6\":[]}"),
         ])
-        let credential = ServiceCredential.signed(
-            .alibaba, id: 7, secret: Array("0123456789abcdef".utf8), aesKey: nil)
+        let credential = Credential.signed(
+            .alibaba, id: 7, secret: Secret(Array("0123456789abcdef".utf8)), aesKey: nil)
         try run(settings([server.endpoint]), credential.account()) { _, _ in
             #expect(changes.next() == ["192.0.2.98:\(server.endpoint.port)", "192.0.2.1:80"])
         }
@@ -139,8 +139,8 @@ import Transport
         let service = try DemoService()
         let account = try TencentAccount(
             algorithm == "aes"
-                ? .aes(id: service.account.id, key: service.account.aesKey)
-                : .des(id: service.account.id, key: service.account.desKey))
+                ? .aes(id: service.account.id, key: Secret(service.account.aesKey))
+                : .des(id: service.account.id, key: Secret(service.account.desKey)))
         try run(settings([service.http]), account) { _, _ in
             #expect(changes.next() == ["127.0.0.1:\(service.http.port)", "192.0.2.1:80"])
         }
@@ -150,7 +150,9 @@ import Transport
     @Test func theDemoServicesOwnListOverTLS() throws {
         let service = try DemoService()
         let policy = TLSPolicy(serverName: nil, anchors: service.certificatePEM, anchorsOnly: true)
-        try run(settings([service.https]), try TencentAccount(.https(token: service.account.token)), tls: policy) {
+        try run(
+            settings([service.https]), try TencentAccount(.https(token: Secret(service.account.token))), tls: policy
+        ) {
             _, _ in
             #expect(changes.next() == ["127.0.0.1:\(service.https.port)", "192.0.2.1:80"])
         }
@@ -163,7 +165,9 @@ import Transport
         let policy = TLSPolicy(serverName: nil, anchors: other.certificatePEM, anchorsOnly: true)
         let log = log
         let said = Gate()
-        try run(settings([service.https]), try TencentAccount(.https(token: service.account.token)), tls: policy) {
+        try run(
+            settings([service.https]), try TencentAccount(.https(token: Secret(service.account.token))), tls: policy
+        ) {
             loop, list in
             loop.submit {
                 loop.turnEnded = {

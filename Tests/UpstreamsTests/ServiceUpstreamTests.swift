@@ -45,8 +45,8 @@ import Transport
             upstream = StreamUpstream(
                 loop: loop,
                 access: ServiceAccess(
-                    account: try TencentAccount(.https(token: Array("67890".utf8))),
-                    AccountKeys("httpdns", names: "domains.intercept", .https(token: [])),
+                    account: try TencentAccount(.https(token: Secret(Array("67890".utf8)))),
+                    AccountKeys("httpdns", names: "domains.intercept", .https(token: Secret([]))),
                     try server.certificate.map { .tls(try TLSClientContext(TLSPolicy(anchors: $0)), TLSTarget()) }
                         ?? .plain,
                     serverName: nil))

@@ -23,7 +23,7 @@ struct GroupIdentity: Sendable, Equatable {
         /// With DNS messages; nil if none of the servers is encrypted.
         case messages(Settings.TLS?, Egress)
         case account(
-            Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, timeout: Int?,
+            Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, timeout: Int?,
             traces: Bool, Settings.TLS, Egress)
     }
 
@@ -73,12 +73,9 @@ extension GroupIdentity {
     }
 }
 
-extension Settings.Account.Credential {
+extension Credential {
     /// The distinction of the account from others of its provider. It only goes into a keyed hash.
     fileprivate var customer: [UInt8] {
-        switch self {
-        case .https(let token): token.bytes
-        case .aes(let id, _), .des(let id, _), .signed(_, let id, _, _): Array("\(id)".utf8)
-        }
+        if case .https(let token) = self { token.bytes } else { Array("\(id ?? 0)".utf8) }
     }
 }

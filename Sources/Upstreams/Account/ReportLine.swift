@@ -12,11 +12,6 @@ struct ReportLine {
 
     init(_ settings: Settings.Group) {
         let credential = settings.credential
-        let id: UInt32? =
-            switch credential {
-            case .https: nil
-            case .aes(let id, _), .des(let id, _), .signed(_, let id, _, _): id
-            }
         let kind =
             switch credential.encryption {
             case .https: "Https"
@@ -24,7 +19,7 @@ struct ReportLine {
             case .des: "DesHttp"
             }
         let provider = credential.provider == .tencent ? "" : "\"provider\":\"\(credential.provider.rawValue)\","
-        let dnsId = id.map { "\"dnsId\":\($0)," } ?? ""
+        let dnsId = credential.id.map { "\"dnsId\":\($0)," } ?? ""
         identity = "\(provider)\(dnsId)\"appId\":\(JSON.quoted(settings.appId)),\"encryptType\":\"\(kind)\""
         timeout = settings.timeout
     }

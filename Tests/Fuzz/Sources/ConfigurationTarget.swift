@@ -1,3 +1,5 @@
+import Base
+
 @testable import Configuration
 
 extension Target {

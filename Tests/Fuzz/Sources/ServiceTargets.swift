@@ -39,7 +39,7 @@ extension Target {
                 check(false, "a refusal is an answer")
                 return
             }
-            let keys = AccountKeys("httpdns", names: "domains.intercept", .https(token: []))
+            let keys = AccountKeys("httpdns", names: "domains.intercept", .https(token: Secret([])))
             check(failure.words(keys).utf8.allSatisfy { (0x20...0x7E).contains($0) }, "what no log can hold")
         case 2:
             let (account, cipher) = accounts.alibaba
@@ -90,16 +90,16 @@ private struct Accounts: @unchecked Sendable {
         let (aes, des) = (Array("0123456789abcdef".utf8), Array("01234567".utf8))
         let secret = Array("00112233445566778899aabbccddeeff".utf8)
         signed = try Provider.allCases.filter { $0 != .tencent }.map { provider in
-            try ServiceCredential.signed(provider, id: 1, secret: secret, aesKey: nil).account()
+            try Credential.signed(provider, id: 1, secret: Secret(secret), aesKey: nil).account()
         }
         alibaba = (
-            try ServiceCredential.signed(.alibaba, id: 1, secret: secret, aesKey: aes).account(),
+            try Credential.signed(.alibaba, id: 1, secret: Secret(secret), aesKey: Secret(hexadecimal(aes))).account(),
             try PayloadCipher(.aes, key: aes)
         )
-        https = try TencentAccount(.https(token: Array("424242".utf8)))
+        https = try TencentAccount(.https(token: Secret(Array("424242".utf8))))
         encrypted = [
-            (try TencentAccount(.aes(id: 1, key: aes)), try PayloadCipher(.aes, key: aes)),
-            (try TencentAccount(.des(id: 1, key: des)), try PayloadCipher(.des, key: des)),
+            (try TencentAccount(.aes(id: 1, key: Secret(aes))), try PayloadCipher(.aes, key: aes)),
+            (try TencentAccount(.des(id: 1, key: Secret(des))), try PayloadCipher(.des, key: des)),
         ]
     }
 }

@@ -1,6 +1,6 @@
 public import Base
 
-extension ServiceCredential {
+extension Credential {
     /// The account with this credential.
     /// - Parameters:
     ///   - routeIp: The address whose network the answers are for; nil for the caller's own address.
@@ -18,11 +18,11 @@ extension ServiceCredential {
                 timeout: timeout)
         }
         let signing = try Signing(
-            id: id, secret: secret, routeIp: routeIp,
+            id: id, secret: secret.bytes, routeIp: routeIp,
             validity: UInt64(authExpirySeconds > 0 ? authExpirySeconds : provider.facts.validity))
         switch provider {
         case .tencent: throw .badToken
-        case .alibaba: return try AlibabaAccount(signing, aesKey: aesKey, traces: traces)
+        case .alibaba: return try AlibabaAccount(signing, aesKey: aesKey?.bytes, traces: traces)
         case .alibabaV1: return AlibabaV1Account(signing)
         case .volcengine: return VolcengineAccount(signing)
         case .baidu: return BaiduAccount(signing)

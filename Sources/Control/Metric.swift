@@ -14,19 +14,25 @@ struct Metric: Sendable {
     let name: String
     let kind: Kind
     /// One line for an operator.
-    let help: String
+    private(set) var help = ""
     /// Writes the metric's samples.
     let write: @Sendable (Overview, inout MetricsText) -> Void
+
+    /// The metric with its line for an operator.
+    func about(_ help: String) -> Metric {
+        var metric = self
+        metric.help = help
+        return metric
+    }
 
     /// A metric with a sample for each set of label values. The name shows whether it is a counter. Servers with equal
     /// descriptions (which leave out some parts) share a sample, since two samples with the same labels would make the
     /// page invalid: the sum of counters, or the greatest of gauges.
     static func each<Figure: Number>(
-        _ name: String, _ labels: [String], _ help: String,
-        _ samples: @escaping @Sendable (Overview) -> Samples<Figure>
+        _ name: String, _ labels: [String], _ samples: @escaping @Sendable (Overview) -> Samples<Figure>
     ) -> Metric {
         let kind = name.hasSuffix("_total") ? Kind.counter : .gauge
-        return Metric(name: name, kind: kind, help: help) { overview, text in
+        return Metric(name: name, kind: kind) { overview, text in
             for (values, number) in merged(samples(overview), kind == .counter ? { $0 + $1 } : { max($0, $1) }) {
                 text.sample(name, Array(zip(labels, values)), number.description)
             }
@@ -34,10 +40,9 @@ struct Metric: Sendable {
     }
 
     static func histogram(
-        _ name: String, _ labels: [String], _ help: String,
-        _ samples: @escaping @Sendable (Overview) -> Samples<Durations>
+        _ name: String, _ labels: [String], _ samples: @escaping @Sendable (Overview) -> Samples<Durations>
     ) -> Metric {
-        Metric(name: name, kind: .histogram, help: help) { overview, text in
+        Metric(name: name, kind: .histogram) { overview, text in
             for (values, durations) in merged(samples(overview), { $0 + $1 }) {
                 text.histogram(name, Array(zip(labels, values)), durations)
             }
@@ -46,46 +51,44 @@ struct Metric: Sendable {
 
     /// A metric without labels.
     static func one<Figure: Number>(
-        _ name: String, _ help: String, _ value: @escaping @Sendable (Overview) -> Figure
+        _ name: String, _ value: @escaping @Sendable (Overview) -> Figure
     ) -> Metric {
-        each(name, [], help) { [([], value($0))] }
+        each(name, []) { [([], value($0))] }
     }
 
     /// A metric of the shared cache, without samples if there is no shared cache.
     static func shared<Figure: Number>(
-        _ name: String, _ labels: [String], _ help: String,
-        _ samples: @escaping @Sendable (SharedCacheOverview) -> Samples<Figure>
+        _ name: String, _ labels: [String], _ samples: @escaping @Sendable (SharedCacheOverview) -> Samples<Figure>
     ) -> Metric {
-        each(name, labels, help) { $0.sharedCache.map(samples) ?? [] }
+        each(name, labels) { $0.sharedCache.map(samples) ?? [] }
     }
 
     static func shared<Figure: Number>(
-        _ name: String, _ help: String, _ value: @escaping @Sendable (SharedCacheOverview) -> Figure
+        _ name: String, _ value: @escaping @Sendable (SharedCacheOverview) -> Figure
     ) -> Metric {
-        shared(name, [], help) { [([], value($0))] }
+        shared(name, []) { [([], value($0))] }
     }
 
     /// A metric of each group that has a value.
     static func group<Figure: Number>(
-        _ name: String, _ help: String, _ value: @escaping @Sendable (GroupView) -> Figure?
+        _ name: String, _ value: @escaping @Sendable (GroupView) -> Figure?
     ) -> Metric {
-        each(name, ["group"], help) { $0.groups.compactMap { group in value(group).map { ([group.name], $0) } } }
+        each(name, ["group"]) { $0.groups.compactMap { group in value(group).map { ([group.name], $0) } } }
     }
 
     /// The labels of a metric for each server of each group; a metric may have more.
     static let ofServer = ["group", "server", "protocol"]
 
     static func server<Figure: Number>(
-        _ name: String, _ labels: [String], _ help: String,
-        _ samples: @escaping @Sendable (ServerView) -> Samples<Figure>
+        _ name: String, _ labels: [String], _ samples: @escaping @Sendable (ServerView) -> Samples<Figure>
     ) -> Metric {
-        each(name, ofServer + labels, help) { $0.ofServers(samples) }
+        each(name, ofServer + labels) { $0.ofServers(samples) }
     }
 
     static func server<Figure: Number>(
-        _ name: String, _ help: String, _ value: @escaping @Sendable (ServerView) -> Figure?
+        _ name: String, _ value: @escaping @Sendable (ServerView) -> Figure?
     ) -> Metric {
-        server(name, [], help) { value($0).map { [([], $0)] } ?? [] }
+        server(name, []) { value($0).map { [([], $0)] } ?? [] }
     }
 
     /// The samples, of which those with the same labels are one.

@@ -10,13 +10,13 @@ internal import Glibc
 ///
 /// `@unchecked Sendable`: made on the loop, or passed to it before it starts; from then on used only by the loop.
 public final class FileWatch: EventHandler, @unchecked Sendable {
-    private let paths: [String]
+    /// The files that are followed.
+    public private(set) var paths: [String] = []
     private let changed: (_ written: Set<String>) -> Void
     private let failed: (SystemError) -> Void
     private weak var loop: EventLoop?
     private var inotify = Descriptor(adopting: -1)
     private var registration: Registration?
-    private var isStopped = false
     /// Whether the files count as changed soon.
     private var isLookingAgain = false
     /// Whether the owner knows that some paths cannot be watched.
@@ -43,25 +43,26 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVE_SELF
     private static let fileEvents = IN_CLOSE_WRITE | IN_MASK_ADD
 
-    /// Begins to watch. Call on the loop, or before the loop starts.
-    ///
     /// - Parameters:
     ///   - changed: Called on the loop, once for all changes until the loop reads them, with the paths of the files
     ///     that were closed after writing, or moved there whole. All other files may have changed as well, and may be
     ///     half-written. Also called without a real change: the caller reads the files again and compares.
     ///   - failed: Why some paths cannot be watched; called once until they can, perhaps at once.
     public init(
-        _ paths: [String], in loop: EventLoop, failed: @escaping (SystemError) -> Void,
+        in loop: EventLoop, failed: @escaping (SystemError) -> Void,
         changed: @escaping (_ written: Set<String>) -> Void
     ) {
-        (self.paths, self.loop, self.failed, self.changed) = (paths, loop, failed, changed)
-        begin()
+        (self.loop, self.failed, self.changed) = (loop, failed, changed)
     }
 
-    /// Stops watching. Call on the loop.
-    public func stop() {
-        isStopped = true
-        end()
+    /// Follows these files from now on, and no others. Call on the loop, or before the loop starts.
+    /// - Returns: Whether they are others than before.
+    @discardableResult
+    public func follow(_ new: [String]) -> Bool {
+        guard new != paths else { return false }
+        (paths, placed, hasFailed) = (new, [:], false)
+        if paths.isEmpty { end() } else if registration == nil { begin() } else { watch() }
+        return true
     }
 
     private func begin() {
@@ -90,7 +91,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     /// Calls `changed` after a while even without a change: an obstacle to reading the files, such as a lack of
     /// descriptors, may be gone then. Call on the loop.
     public func lookAgain() {
-        guard !isLookingAgain, let loop else { return }
+        guard !isLookingAgain, !paths.isEmpty, let loop else { return }
         isLookingAgain = true
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [weak self, weak loop] in
             guard let self, let loop else { return }
@@ -100,7 +101,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
 
     private func looksAgain() {
         isLookingAgain = false
-        guard !isStopped else { return }
+        guard !paths.isEmpty else { return }
         if registration == nil { begin() } else { watch() }
         changed([])
     }

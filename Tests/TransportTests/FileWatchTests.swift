@@ -24,7 +24,7 @@ import Testing
     private func watch(_ paths: [String]) throws {
         let changes = changes
         _ = try loop.inTurn { [folder] loop in
-            _ = FileWatch(paths.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { _ in changes.add(0) }
+            FileWatch(in: loop, failed: { _ in }) { _ in changes.add(0) }.follow(paths.map { folder + "/" + $0 })
         }
     }
 
@@ -132,7 +132,7 @@ import Testing
             if getuid() == 0 { try tests.succeed(seteuid(65_534)) }
             let (path, failures) = (tests.folder + "/hosts", Counters(1))
             _ = try tests.loop.inTurn { loop in
-                _ = FileWatch([path], in: loop, failed: { _ in failures.add(0) }) { _ in }
+                FileWatch(in: loop, failed: { _ in failures.add(0) }) { _ in }.follow([path])
             }
             if getuid() == 0 { try tests.succeed(seteuid(0)) }
             try tests.succeed(chmod(tests.folder, 0o755))
@@ -150,7 +150,8 @@ import Testing
         let watch = Journal<FileWatch>()
         let changes = changes
         try loop.inTurn { [folder] loop in
-            watch.append(FileWatch([folder + "/hosts"], in: loop, failed: { _ in }) { _ in changes.add(0) })
+            watch.append(FileWatch(in: loop, failed: { _ in }) { _ in changes.add(0) })
+            watch.all[0].follow([folder + "/hosts"])
         }
         // On the loop, so that it cannot look in between.
         try loop.inTurn { [folder] _ in
@@ -158,7 +159,7 @@ import Testing
         }
         try loop.inTurn { _ in }
         #expect(changes.all == [1])
-        try loop.inTurn { _ in watch.all[0].stop() }
+        try loop.inTurn { _ in _ = watch.all[0].follow([]) }
         #expect(try !isTold { try self.write("y", "hosts") })
     }
 
@@ -171,7 +172,8 @@ import Testing
         let (told, watch) = (Journal<Set<String>>(), Journal<FileWatch>())
         let names = ["a", "b", "d/f", "e/f"]
         try loop.inTurn { [folder] loop in
-            watch.append(FileWatch(names.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { told.append($0) })
+            watch.append(FileWatch(in: loop, failed: { _ in }) { told.append($0) })
+            watch.all[0].follow(names.map { folder + "/" + $0 })
         }
         func placed() throws -> Set<String> {
             let paths = try loop.inTurn { _ in Set(watch.all[0].placed.keys) }

@@ -51,7 +51,7 @@ final class CertificateFiles: @unchecked Sendable {
     private let show: (Prepared) -> Void
     private let loop: EventLoop
     private let report: Report
-    private var watch: FileWatch?
+    private lazy var watch = FileWatch(in: loop, failed: report.cannotFollow) { [unowned self] _ in read() }
     /// The error of the files at the last reading; nil if there is none.
     private var failure: Failure?
     /// Increases when a reading begins or becomes needless: the result of an earlier reading is ignored.
@@ -88,21 +88,16 @@ final class CertificateFiles: @unchecked Sendable {
     @discardableResult
     func follow(_ prepared: Prepared) -> Bool {
         let isAnother = !(current?.settings.hasCertificate(of: prepared.settings) ?? false)
-        stop()
         (current, failure) = (prepared, nil)
         report.certificate(prepared.shown)
-        watch = FileWatch(
-            [prepared.settings.certificateFile.path, prepared.settings.keyFile.path], in: loop,
-            failed: report.cannotFollow
-        ) { [unowned self] _ in read() }
+        watch.follow([prepared.settings.certificateFile.path, prepared.settings.keyFile.path])
         // The files may have changed after they were read and before they were watched.
         read()
         return isAnother
     }
 
     func stop() {
-        watch?.stop()
-        watch = nil
+        watch.follow([])
         turn += 1
     }
 
@@ -152,7 +147,7 @@ final class CertificateFiles: @unchecked Sendable {
                 report.certificateWrong(now.words)
             }
             failure = now
-            watch?.lookAgain()
+            watch.lookAgain()
         }
     }
 }

@@ -18,8 +18,10 @@ final class NameFiles: @unchecked Sendable {
     private let report: Report
     private var settings = Settings()
     private var numbers = GroupNumbers()
-    private var watch: FileWatch?
-    private var watched: [String] = []
+    private lazy var watch = FileWatch(in: loop, failed: report.cannotFollow) { [unowned self] written in
+        for path in written { writes[path, default: 0] += 1 }
+        read()
+    }
     /// See ``NameLists/Known``.
     private var writes: [String: Int] = [:]
     /// Copies to write, by the paths of the files.
@@ -45,38 +47,21 @@ final class NameFiles: @unchecked Sendable {
     func apply(_ new: NameLists, _ settings: Settings, _ numbers: GroupNumbers) {
         turn += 1
         (self.settings, self.numbers, failure) = (settings, numbers, nil)
-        let isFollowed = new.paths == watched
-        if !isFollowed { follow(new.paths) }
+        let areOthers = watch.follow(new.paths)
         take(new)
-        if !new.paths.isEmpty { read(mayHaveMissed: !isFollowed) }
+        if !new.paths.isEmpty { read(mayHaveMissed: areOthers) }
     }
 
     /// Ends, and writes the copies that could not be written so far.
     func close() {
-        stop()
-        for copy in waiting.values { try? copy.write(beside: settings.cache.file) }
-    }
-
-    private func stop() {
-        watch?.stop()
-        watch = nil
-        watched = []
+        watch.follow([])
         turn += 1
+        for copy in waiting.values { try? copy.write(beside: settings.cache.file) }
     }
 
     /// The present state of the files, with all their events.
     func known(cacheFile: String) -> NameLists.Known {
-        NameLists.Known(names: names, writes: writes, placed: watch?.placed ?? [:], cacheFile: cacheFile)
-    }
-
-    private func follow(_ paths: [String]) {
-        stop()
-        watched = paths
-        guard !paths.isEmpty else { return }
-        watch = FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] written in
-            for path in written { writes[path, default: 0] += 1 }
-            read()
-        }
+        NameLists.Known(names: names, writes: writes, placed: watch.placed, cacheFile: cacheFile)
     }
 
     /// Reads the files on another thread, since they may have a million names.
@@ -102,7 +87,7 @@ final class NameFiles: @unchecked Sendable {
         case .failure(let new):
             if new != failure { report.namesWrong(new) }
             failure = new
-            watch?.lookAgain()
+            watch.lookAgain()
         }
     }
 
@@ -113,7 +98,7 @@ final class NameFiles: @unchecked Sendable {
         names = new
         report.names(new, after: before)
         // The obstacle to reading may be gone in a while.
-        if new.isWaiting || new.files.contains(where: { $0.fault != nil && !$0.isRefused }) { watch?.lookAgain() }
+        if new.isWaiting || new.files.contains(where: { $0.fault != nil && !$0.isRefused }) { watch.lookAgain() }
         for copy in copies { waiting[copy.path] = copy }
         writeCopies()
         if !new.paths.isEmpty { giveBackMemory() }

@@ -35,8 +35,7 @@ final class LocalServers: @unchecked Sendable {
     private var reading: LocalReading?
     private let report: Report
     private let loop: EventLoop
-    private var watch: FileWatch?
-    private var watched: [String] = []
+    private lazy var watch = FileWatch(in: loop, failed: report.cannotFollow) { [unowned self] _ in read() }
     private var said: Set<LeftOutServer> = []
     /// The hosts files without contents when ``hosts`` was read.
     private var emptyHosts: Set<String> = []
@@ -126,17 +125,11 @@ final class LocalServers: @unchecked Sendable {
         // Whether a server leads back to this daemon may change with the servers that systemd-resolved asks.
         let resolvers =
             Self.resolvers(settings).isEmpty ? [] : settings.fallback.resolvConf + [LocalReading.resolvedServers]
-        let paths = resolvers + settings.fallback.hosts
-        guard paths != watched else { return }
-        watched = paths
-        watch?.stop()
-        watch =
-            paths.isEmpty
-            ? nil : FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] _ in read() }
+        watch.follow(resolvers + settings.fallback.hosts)
     }
 
     func stop() {
-        watch?.stop()
+        watch.follow([])
         turn += 1
     }
 
@@ -152,11 +145,11 @@ final class LocalServers: @unchecked Sendable {
     /// Reads and compares the files on another thread: they may have a million names.
     /// - Parameter known: Nothing is read if the files are unchanged since this reading.
     private func read(_ parts: LocalReading.Parts = [.resolvers, .hosts], unlessStill known: LocalReading? = nil) {
-        guard let settings, !watched.isEmpty || known == nil else { return }
+        guard let settings, !watch.paths.isEmpty || known == nil else { return }
         turn += 1
         isReading = true
         let (turn, listening, hosts) = (turn, listening, hosts)
-        let (emptyHosts, placed) = (emptyHosts, watch?.placed ?? [:])
+        let (emptyHosts, placed) = (emptyHosts, watch.placed)
         loop.elsewhere { () -> (LocalReading, union: HostsTable?, areSameHosts: Bool)? in
             if known?.holds ?? false { return nil }
             let wanted = parts.subtracting(Self.resolvers(settings).isEmpty ? .resolvers : [])
@@ -200,7 +193,7 @@ final class LocalServers: @unchecked Sendable {
             if kept == nil { takeFaults(of: reading, read) }
         }
         // The obstacle may be gone in a while.
-        if reading.isShort || hostsLack != nil || serversLack != nil { watch?.lookAgain() }
+        if reading.isShort || hostsLack != nil || serversLack != nil { watch.lookAgain() }
     }
 
     /// The file that names the present servers, if it has none now, in the same network.

@@ -16,9 +16,7 @@ package func isLowerLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") &&
 
 /// The octet with an ASCII letter in lower case; each other octet unchanged (RFC 4343).
 @inlinable @inline(__always)
-package func lowercased(_ byte: UInt8) -> UInt8 {
-    byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
-}
+package func lowercased(_ byte: UInt8) -> UInt8 { byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte }
 
 /// Whether an octet is a space, tab, line feed or carriage return.
 @inlinable @inline(__always)

@@ -72,9 +72,7 @@ extension IPAddress {
     public var unmapped: IPAddress { mappedIPv4.map { IPAddress(v4: $0) } ?? self }
 
     /// The raw octets in network byte order: 4 for IPv4, 16 for IPv6.
-    public var octets: [UInt8] {
-        (0..<octetCount).map(octet)
-    }
+    public var octets: [UInt8] { (0..<octetCount).map(octet) }
 
     /// Appends the 4 or 16 raw octets, in network byte order.
     public func append(to bytes: inout [UInt8]) {

@@ -7,9 +7,7 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
 
     /// A range from text; an address alone is a range of one address. Any other text gives nil. So does `10.0.0.1/8`,
     /// in which a bit after the prefix is set: such a text is more likely a mistake.
-    public init?(_ text: some StringProtocol) {
-        self.init(parsing: Array(text.utf8).span)
-    }
+    public init?(_ text: some StringProtocol) { self.init(parsing: Array(text.utf8).span) }
 
     /// Reads the range from ASCII bytes, without making a String.
     public init?(parsing bytes: Span<UInt8>) {

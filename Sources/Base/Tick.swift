@@ -4,9 +4,7 @@
 public struct Tick: Comparable, Hashable, Sendable {
     public var nanoseconds: UInt64
 
-    public init(nanoseconds: UInt64) {
-        self.nanoseconds = nanoseconds
-    }
+    public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
     /// The whole second of this moment. The cache counts in seconds, as TTLs do (RFC 1035 §3.2.1).
     public var seconds: UInt32 { UInt32(truncatingIfNeeded: nanoseconds / 1_000_000_000) }

@@ -6,9 +6,7 @@ extension Key where Root == Settings {
     static func named(_ id: KeyID) -> Key? { all.first { $0.id == id } }
 
     /// The key set by this environment variable; nil if the variable sets no key, or a group's key.
-    static func variable(_ variable: String) -> Key? {
-        all.first { $0.variable == variable }
-    }
+    static func variable(_ variable: String) -> Key? { all.first { $0.variable == variable } }
 }
 
 /// The keys of all sections, in the order in which they are shown.

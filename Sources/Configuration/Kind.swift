@@ -267,9 +267,7 @@ extension Kind where Value == String {
             show: { $0 })
     }
 
-    static var path: Kind {
-        .text("the path of a file", parse: { $0.isEmpty ? nil : $0 }, show: { $0 })
-    }
+    static var path: Kind { .text("the path of a file", parse: { $0.isEmpty ? nil : $0 }, show: { $0 }) }
 
     static var optionalPath: Kind {
         .text("the path of a file, or \"\" for none", parse: { $0 }, show: { $0 })

@@ -200,9 +200,7 @@ extension Report {
         log.notice("metrics and status page on http://\(endpoint)/")
     }
 
-    func flushed(_ answers: Int) {
-        log.notice("flushed: \(counted(answers, "answer")) forgotten")
-    }
+    func flushed(_ answers: Int) { log.notice("flushed: \(counted(answers, "answer")) forgotten") }
 }
 
 /// The requests, by method and path.

@@ -106,9 +106,7 @@ extension Explained.Said {
         }
     }
 
-    var isAnswer: Bool {
-        if case .outcome = result { failure == nil } else { false }
-    }
+    var isAnswer: Bool { if case .outcome = result { failure == nil } else { false } }
 
     /// Whether the server's certificate was refused, or TLS could not be agreed on.
     var isUntrusted: Bool {

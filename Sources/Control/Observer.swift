@@ -115,9 +115,7 @@ package final class Observer: Sendable {
             }
         }
 
-        func timeIsUp() {
-            take { $0.waiting.values.allSatisfy { $0.queue.progress() != $0.progress } }
-        }
+        func timeIsUp() { take { $0.waiting.values.allSatisfy { $0.queue.progress() != $0.progress } } }
 
         /// - Parameter result: Returns the result; nil if it is unknown so far.
         private func take(_ result: (inout State) -> Bool?) {

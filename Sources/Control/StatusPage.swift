@@ -258,9 +258,7 @@ struct StatusPage {
             """
     }
 
-    private var sharedCache: HTML {
-        overview.sharedCacheLine.map { "\n<p class=\"quiet\">\($0).</p>" } ?? ""
-    }
+    private var sharedCache: HTML { overview.sharedCacheLine.map { "\n<p class=\"quiet\">\($0).</p>" } ?? "" }
 
     private var cache: HTML {
         let cache = overview.cache

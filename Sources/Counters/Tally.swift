@@ -63,15 +63,11 @@ package final class Tally: Sendable {
 
     /// Counts a reply by its whole response code (RFC 6891 §6.1.3).
     @inline(__always)
-    package func answered(_ code: ResponseCode) {
-        add(1, to: Self.responses &+ ResponseKind.index(code))
-    }
+    package func answered(_ code: ResponseCode) { add(1, to: Self.responses &+ ResponseKind.index(code)) }
 
     /// Counts a reply by a response code that fits into a header (RFC 1035 §4.1.1).
     @inline(__always)
-    package func answered(flags: UInt8) {
-        add(1, to: Self.responses &+ Int(flags & 0x0F))
-    }
+    package func answered(flags: UInt8) { add(1, to: Self.responses &+ Int(flags & 0x0F)) }
 
     /// Counts answers that each took this duration.
     @inline(__always)

@@ -70,9 +70,7 @@ package final class UpstreamTallies {
     }
 
     /// Forgets the counts of all other servers: a server that comes back begins at 0.
-    package func keep(_ servers: [Server]) {
-        self.servers = self.servers.filter { servers.contains($0.key) }
-    }
+    package func keep(_ servers: [Server]) { self.servers = self.servers.filter { servers.contains($0.key) } }
 
     /// The counts of each server.
     package var figures: [Server: Figures] { servers.mapValues(\.figures) }

@@ -16,9 +16,7 @@ internal import COpenSSL
     deinit { unsafe free(pointer) }
 
     /// An empty memory BIO.
-    static func memoryBIO() -> Owned? {
-        unsafe Owned(BIO_new(BIO_s_mem()), freedBy: BIO_free_all)
-    }
+    static func memoryBIO() -> Owned? { unsafe Owned(BIO_new(BIO_s_mem()), freedBy: BIO_free_all) }
 
     /// A memory BIO with a copy of `bytes`.
     static func memoryBIO(holding bytes: [UInt8]) -> Owned? {

@@ -50,9 +50,7 @@ final class SessionMemory {
         entries.append(Entry(key, session, trust))
     }
 
-    func forget(_ key: Key) {
-        entries.removeAll { $0.key == key }
-    }
+    func forget(_ key: Key) { entries.removeAll { $0.key == key } }
 
     /// Makes `session` (an SSL that has not begun) offer the session stored for `key`, if that may be resumed now.
     /// - Parameter now: Seconds since 1970. A clock set back to before the verification ends the trust as well.

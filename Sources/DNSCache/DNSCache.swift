@@ -86,9 +86,7 @@ public final class DNSCache: @unchecked Sendable {
     }
 
     /// Starts to fetch the memory that ``answer(_:_:query:at:limit:into:)`` will read.
-    public func prefetch(_ key: Key) {
-        maps[Self.segment(key.hash)].prefetchEntry(of: key.hash)
-    }
+    public func prefetch(_ key: Key) { maps[Self.segment(key.hash)].prefetchEntry(of: key.hash) }
 
     /// Writes the reply to a question if its answer is fresh. The call allocates nothing.
     /// - Parameters:

@@ -56,9 +56,7 @@ struct Ring: ~Copyable {
         unsafe buckets[bucket].store(reference, ordering: .relaxed)
     }
 
-    deinit {
-        unsafe cmemory_unmap(buckets, (bucketMask + 1) * MemoryLayout<UInt32>.stride + capacity)
-    }
+    deinit { unsafe cmemory_unmap(buckets, (bucketMask + 1) * MemoryLayout<UInt32>.stride + capacity) }
 
     /// The most octets of all long records together in the ring. Long records evict one another within this share, and
     /// no short record.
@@ -104,9 +102,7 @@ struct Ring: ~Copyable {
         return stored == type && sameName(body, at: 0, as: bytes, name: name)
     }
 
-    func entry(at offset: Int) -> Entry {
-        unsafe memory.load(fromByteOffset: offset, as: Entry.self)
-    }
+    func entry(at offset: Int) -> Entry { unsafe memory.load(fromByteOffset: offset, as: Entry.self) }
 
     func update(at offset: Int, _ entry: Entry) {
         unsafe memory.storeBytes(of: entry, toByteOffset: offset, as: Entry.self)
@@ -210,9 +206,7 @@ struct Ring: ~Copyable {
     var freeBytes: Int { capacity - (head - tail) }
 
     /// Whether a record of `extent` octets can be appended without an eviction.
-    func hasRoom(for extent: Int) -> Bool {
-        head + padding(before: extent) + extent - tail <= capacity
-    }
+    func hasRoom(for extent: Int) -> Bool { head + padding(before: extent) + extent - tail <= capacity }
 
     /// Moves the tail past the oldest record, which is evicted or, if it is spared, moved to the head.
     private mutating func evictOldest(spared: inout Int, sparingShort: Bool = false) {

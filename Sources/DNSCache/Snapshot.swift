@@ -38,9 +38,7 @@ enum Snapshot {
         return bytes
     }
 
-    static func headerChecksum(_ header: Span<UInt8>) -> UInt32 {
-        Checksum.of(header, 0..<headerLength - 4)
-    }
+    static func headerChecksum(_ header: Span<UInt8>) -> UInt32 { Checksum.of(header, 0..<headerLength - 4) }
 
     static func blockChecksum(_ block: Span<UInt8>, after headerChecksum: UInt32) -> UInt32 {
         let fields = Checksum.of(block, 0..<blockHeaderLength - 4, after: headerChecksum)

@@ -25,19 +25,13 @@ extension Span where Element == UInt8 {
 
 extension MutableSpan where Element == UInt8 {
     @inline(__always)
-    mutating func write(_ value: UInt16, at offset: Int) {
-        store(value.bigEndian, at: offset)
-    }
+    mutating func write(_ value: UInt16, at offset: Int) { store(value.bigEndian, at: offset) }
 
     @inline(__always)
-    package mutating func write(_ value: UInt32, at offset: Int) {
-        store(value.bigEndian, at: offset)
-    }
+    package mutating func write(_ value: UInt32, at offset: Int) { store(value.bigEndian, at: offset) }
 
     @inline(__always)
-    mutating func write(_ value: UInt64, at offset: Int) {
-        store(value.bigEndian, at: offset)
-    }
+    mutating func write(_ value: UInt64, at offset: Int) { store(value.bigEndian, at: offset) }
 
     @inline(__always)
     private mutating func store<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value, at offset: Int) {

@@ -79,9 +79,7 @@ public struct RecordType: RawRepresentable, Hashable, Sendable, CustomStringConv
     }
 
     /// The mnemonic, or `TYPE123` (RFC 3597 §5).
-    public var description: String {
-        RecordType.mnemonics.first { $0.0 == rawValue }?.1 ?? "TYPE\(rawValue)"
-    }
+    public var description: String { RecordType.mnemonics.first { $0.0 == rawValue }?.1 ?? "TYPE\(rawValue)" }
 }
 
 /// A record or query class (RFC 1035 §3.2.4).

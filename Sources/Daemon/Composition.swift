@@ -106,9 +106,7 @@ extension Settings.Group {
     }
 
     /// The key that assigns names to the group.
-    fileprivate var namesKey: String {
-        name == Self.httpdnsName ? "domains.intercept" : "\(section).domains"
-    }
+    fileprivate var namesKey: String { name == Self.httpdnsName ? "domains.intercept" : "\(section).domains" }
 }
 
 extension TLSClientContext {

@@ -81,7 +81,5 @@ public final class DemoService: Sendable {
 
     /// Ends all connections and frees the ports. To be called once.
     /// - Parameter stopped: Called on the service's queue after that.
-    public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
-        loop.stop(stopped)
-    }
+    public func stop(_ stopped: @escaping @Sendable () -> Void = {}) { loop.stop(stopped) }
 }

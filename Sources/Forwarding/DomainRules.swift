@@ -80,9 +80,7 @@ public final class DomainRules: Sendable {
         fileprivate var match: DomainTable<Rule>.Match?
 
         /// Why the name is reserved; nil if a pattern gives the name to a group, or no pattern matches.
-        var reserved: ReservedName? {
-            if case .reserved(let reason) = match?.value { reason } else { nil }
-        }
+        var reserved: ReservedName? { if case .reserved(let reason) = match?.value { reason } else { nil } }
         var group: GroupID? { match?.value.group }
         /// Whether a group has the name by a pattern narrower than every name or every single label.
         var isNamed: Bool { group != nil && match.map(\.namesSomething) ?? false }

@@ -88,9 +88,7 @@ public struct UpstreamGroup: Sendable, Equatable {
         /// Any question, as a DNS message.
         case messages
 
-        var namesPerRequest: Int {
-            if case .addresses(let most) = self { most } else { 1 }
-        }
+        var namesPerRequest: Int { if case .addresses(let most) = self { most } else { 1 } }
     }
 
     /// How a server is chosen, in numbers: see ``ServerChoice``.
@@ -135,9 +133,7 @@ public struct UpstreamGroup: Sendable, Equatable {
     public var title: String { id == .httpdns ? "HTTPDNS" : name }
 
     /// Whether the group is an HTTPDNS account.
-    public var carriesAddresses: Bool {
-        if case .addresses = carries { true } else { false }
-    }
+    public var carriesAddresses: Bool { if case .addresses = carries { true } else { false } }
 }
 
 extension UpstreamGroup {

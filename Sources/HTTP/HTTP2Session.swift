@@ -138,9 +138,7 @@ package final class HTTP2Session: HTTP2Owner {
     }
 
     /// The server has closed the connection, or it was lost.
-    package func endOfStream() {
-        end(.closed)
-    }
+    package func endOfStream() { end(.closed) }
 
     /// The bytes to send to the server; empty if there are none.
     package func takeOutput() -> [UInt8] {
@@ -243,9 +241,7 @@ package final class HTTP2Session: HTTP2Owner {
         events.append(.goingAway(code))
     }
 
-    override func terminated(_ error: HTTP2Error) {
-        end(error, keepingOutput: true)
-    }
+    override func terminated(_ error: HTTP2Error) { end(error, keepingOutput: true) }
 
     private func fail(_ index: Int, _ failure: HTTP2Failure) {
         let exchange = remove(at: index)

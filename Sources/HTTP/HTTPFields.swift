@@ -44,9 +44,7 @@ package struct HTTPFields {
     }
 
     /// Whether an octet may occur in a token (RFC 9110 §5.6.2).
-    static func isToken(_ byte: UInt8) -> Bool {
-        isUnreserved(byte) || "!#$%&'*+^`|".utf8.contains(byte)
-    }
+    static func isToken(_ byte: UInt8) -> Bool { isUnreserved(byte) || "!#$%&'*+^`|".utf8.contains(byte) }
 }
 
 /// Finds the empty line that ends a head (RFC 9112 §2.1). Each octet is examined once, whatever the pieces in which the

@@ -38,9 +38,7 @@ public struct HTTPResponseReader: Sendable {
 
     /// Whether no byte of a response is buffered. The server may close the connection now, and any byte that the server
     /// sends before a request is unsolicited.
-    public var isIdle: Bool {
-        if case .head = state { buffer.isEmpty && interims == 0 } else { false }
-    }
+    public var isIdle: Bool { if case .head = state { buffer.isEmpty && interims == 0 } else { false } }
 
     /// Takes bytes from the connection, perhaps none.
     /// - Returns: A response if one is complete. The remaining bytes may hold another: call this again for them.

@@ -48,9 +48,7 @@ package struct HTTPServerRequest {
         (contentType, body) = (request.contentType, request.body)
     }
 
-    init(refused status: HTTPStatus, stream: Int32 = 0) {
-        (self.stream, refusal) = (stream, status)
-    }
+    init(refused status: HTTPStatus, stream: Int32 = 0) { (self.stream, refusal) = (stream, status) }
 }
 
 /// The parts of an answer that a DNS server sends.

@@ -5,9 +5,7 @@ public struct Descriptor: ~Copyable, Sendable {
     /// The number, -1 once closed.
     public private(set) var raw: Int32
 
-    public init(adopting raw: Int32) {
-        self.raw = raw
-    }
+    public init(adopting raw: Int32) { self.raw = raw }
 
     /// The descriptor that a system call returns.
     /// - Parameter subject: As in ``SystemError/subject``.

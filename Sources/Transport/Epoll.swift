@@ -29,9 +29,7 @@ final class Epoll {
         unsafe events.initialize(repeating: epoll_event(), count: capacity)
     }
 
-    deinit {
-        unsafe events.deallocate()
-    }
+    deinit { unsafe events.deallocate() }
 
     func add(_ raw: Int32, _ interest: Readiness, token: UInt64) throws(SystemError) {
         try SystemCall.require("epoll_ctl") {
@@ -44,9 +42,7 @@ final class Epoll {
         _ = clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_MOD, raw, Epoll.events(interest), token)
     }
 
-    func remove(_ raw: Int32) {
-        _ = clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_DEL, raw, 0, 0)
-    }
+    func remove(_ raw: Int32) { _ = clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_DEL, raw, 0, 0) }
 
     /// Waits for events at most so long, and returns their number.
     func wait(_ milliseconds: Int32) -> Int {

@@ -125,9 +125,7 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     /// Passes work to the loop, from any thread. Work begins in the order submitted; after ``stop(_:)`` it is dropped.
-    public func submit(_ work: @escaping @Sendable () -> Void) {
-        mailbox.post(work)
-    }
+    public func submit(_ work: @escaping @Sendable () -> Void) { mailbox.post(work) }
 
     /// Does work in a turn of its own on this thread if the loop is at rest, which saves a wake-up of the loop's
     /// thread. Otherwise the call is as ``submit(_:)``: during a turn, while work waits, and before ``start()``. Work
@@ -155,9 +153,7 @@ public final class EventLoop: @unchecked Sendable {
     public var turns: UInt64 { ended.load(ordering: .relaxed) }
 
     /// Traps when called outside the loop's turns.
-    public func assertOnLoop() {
-        precondition(right.isMine || !isStarted.load(ordering: .relaxed))
-    }
+    public func assertOnLoop() { precondition(right.isMine || !isStarted.load(ordering: .relaxed)) }
 
     private func releaseAll() {
         right.take {
@@ -367,7 +363,5 @@ extension EventLoop {
         arm()
     }
 
-    private func arm() {
-        timer.arm(pauses.reduce(deadline) { min($0, $1.until) })
-    }
+    private func arm() { timer.arm(pauses.reduce(deadline) { min($0, $1.until) }) }
 }

@@ -17,9 +17,7 @@ package enum Machine {
     }
 
     /// Gives this thread, and threads that it starts, the lowest priority from now on (sched(7)).
-    package static func lowerPriority() {
-        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
-    }
+    package static func lowerPriority() { _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19) }
 
     /// Raises the limit of open descriptors: each query to a local resolver has a socket of its own, so the usual 1024
     /// are few.

@@ -14,9 +14,7 @@ final class Mailbox: Sendable {
         var isOpen = true
     }
 
-    init() throws(SystemError) {
-        wakeup = try Wakeup()
-    }
+    init() throws(SystemError) { wakeup = try Wakeup() }
 
     /// The descriptor is readable when there is work.
     var raw: Int32 { wakeup.descriptor.raw }

@@ -84,7 +84,5 @@ public struct QuerySocket: ~Copyable, Sendable {
     }
 
     /// Closes early; a second call has no effect. Unregister from the loop first.
-    public mutating func close() {
-        descriptor.close()
-    }
+    public mutating func close() { descriptor.close() }
 }

@@ -12,13 +12,9 @@ public struct Random: ~Copyable, Sendable {
     public init() {}
 
     /// A random number, for query IDs (RFC 5452 §9.2).
-    public mutating func uint16() -> UInt16 {
-        UInt16(truncatingIfNeeded: take(2))
-    }
+    public mutating func uint16() -> UInt16 { UInt16(truncatingIfNeeded: take(2)) }
 
-    public mutating func uint64() -> UInt64 {
-        take(8)
-    }
+    public mutating func uint64() -> UInt64 { take(8) }
 
     private mutating func take(_ count: Int) -> UInt64 {
         if used + count > pool.count {

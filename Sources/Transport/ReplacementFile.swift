@@ -38,9 +38,7 @@ public struct ReplacementFile: ~Copyable {
         if !isCommitted { _ = unsafe unlink(temporary) }
     }
 
-    public func write(_ bytes: [UInt8]) throws(SystemError) {
-        try file.write(bytes, temporary)
-    }
+    public func write(_ bytes: [UInt8]) throws(SystemError) { try file.write(bytes, temporary) }
 
     /// Waits until the file is on the disk, then renames it. After a loss of power the old file may be back, whole.
     public mutating func commit() throws(SystemError) {

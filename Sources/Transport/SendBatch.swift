@@ -12,9 +12,7 @@ public struct SendBatch: ~Copyable {
     private var end = 0
     private let slots: MessageSlots
 
-    public init(slots: Int = 64) {
-        self.slots = MessageSlots(count: slots, size: SendBatch.slotSize)
-    }
+    public init(slots: Int = 64) { self.slots = MessageSlots(count: slots, size: SendBatch.slotSize) }
 
     public var isFull: Bool { count == slots.count }
 
@@ -62,9 +60,7 @@ public struct SendBatch: ~Copyable {
 
     /// Sends the committed datagrams. The call never waits: a datagram that cannot be sent at once (no room, no route,
     /// not permitted) is dropped, and the rest still go. The client repeats its question.
-    public mutating func flush(_ socket: DatagramSocket) {
-        _ = flush(through: socket.descriptor.raw)
-    }
+    public mutating func flush(_ socket: DatagramSocket) { _ = flush(through: socket.descriptor.raw) }
 
     /// Sends the committed datagrams through any UDP socket.
     /// - Parameter isDropped: Called with the index of each datagram that the kernel has refused.

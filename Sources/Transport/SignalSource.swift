@@ -49,9 +49,7 @@ public final class SignalSource: @unchecked Sendable {
     }
 
     /// Makes writing to a closed pipe or connection an error instead of the end of the process.
-    public static func ignoreBrokenPipe() {
-        _ = signal(SIGPIPE, SIG_IGN)
-    }
+    public static func ignoreBrokenPipe() { _ = signal(SIGPIPE, SIG_IGN) }
 
     /// Sends HUP.
     /// - Parameter process: The number of a process.

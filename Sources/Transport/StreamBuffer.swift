@@ -11,9 +11,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
     private var head = 0
 
     /// - Parameter limit: The most bytes that may wait: the most memory that a slow peer can cost.
-    public init(limit: Int) {
-        self.limit = limit
-    }
+    public init(limit: Int) { self.limit = limit }
 
     public var count: Int { bytes.count - head }
     public var isEmpty: Bool { count == 0 }

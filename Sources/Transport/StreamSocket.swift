@@ -89,9 +89,7 @@ public struct StreamSocket: ~Copyable, Sendable {
     }
 
     /// Closes early; a second call has no effect. Unregister from the loop first.
-    public mutating func close() {
-        descriptor.close()
-    }
+    public mutating func close() { descriptor.close() }
 }
 
 extension Descriptor {

@@ -13,9 +13,7 @@ struct TurnRight: ~Copyable, Sendable {
     /// Waits for the right, calls `body` and returns the right.
     ///
     /// - Precondition: This thread does not have the right.
-    func take(_ body: () -> Void) {
-        lock.withLock { _ in hold(body) }
-    }
+    func take(_ body: () -> Void) { lock.withLock { _ in hold(body) } }
 
     /// Calls `body` with the right if it is free, and returns its result; false if any thread has the right.
     func takeIfFree(_ body: () -> Bool) -> Bool {

@@ -78,9 +78,7 @@ final class CacheFile: @unchecked Sendable {
     /// Why the file cannot be written, in words; nil if it can. From any thread.
     var trouble: String? { cannotWrite.withLock { $0 } }
 
-    private func setDeadline() {
-        loop.setDeadline(Clock.now() + UInt64(pause) * 1_000_000_000)
-    }
+    private func setDeadline() { loop.setDeadline(Clock.now() + UInt64(pause) * 1_000_000_000) }
 
     var moment: DNSCache.Moment {
         DNSCache.Moment(

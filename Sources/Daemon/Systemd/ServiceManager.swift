@@ -8,9 +8,7 @@ public enum ServiceManager {
     public static func ready() { notify("READY=1") }
 
     /// The configuration is being reloaded; ends with ``ready()``.
-    public static func reloading() {
-        notify("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonicMicroseconds())")
-    }
+    public static func reloading() { notify("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonicMicroseconds())") }
 
     /// The daemon is stopping; clears the line of ``status(_:)``.
     public static func stopping() { notify("STOPPING=1\nSTATUS=") }

@@ -63,9 +63,7 @@ extension ConnectionPlan {
     var hasRoomForAnother: Bool { connections.count - quiet.count < limits.mostConnections }
 
     /// The number of connections that may take further queries, now or when some of their queries have ended.
-    var usable: Int {
-        connections.count - quiet.count - shared.reduce(0) { $0 + (mayTakeMore($1) ? 0 : 1) }
-    }
+    var usable: Int { connections.count - quiet.count - shared.reduce(0) { $0 + (mayTakeMore($1) ? 0 : 1) } }
 
     var mayDial: Bool { hasRoomForAnother && usable < limits.connections }
 
@@ -149,9 +147,7 @@ extension ConnectionPlan {
     }
 
     /// Applies the limit that follows from the lessons, which may have changed or been forgotten.
-    mutating func applyLessons(at now: Tick) {
-        queriesPerConnection = lessons.queriesPerConnection(at: now)
-    }
+    mutating func applyLessons(at now: Tick) { queriesPerConnection = lessons.queriesPerConnection(at: now) }
 }
 
 extension [ConnectionNumber] {

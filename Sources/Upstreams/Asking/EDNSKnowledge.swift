@@ -12,14 +12,10 @@ struct EDNSKnowledge {
     /// Seconds for which a server is remembered: the server may be replaced, or the error may have been forged.
     static let lifetime = 900
 
-    func includes(_ server: Server, at now: Tick) -> Bool {
-        ignorant[server].map { now >= $0 } ?? true
-    }
+    func includes(_ server: Server, at now: Tick) -> Bool { ignorant[server].map { now >= $0 } ?? true }
 
     /// Forgets all servers but these.
-    mutating func keep(_ servers: [Server]) {
-        ignorant = ignorant.filter { servers.contains($0.key) }
-    }
+    mutating func keep(_ servers: [Server]) { ignorant = ignorant.filter { servers.contains($0.key) } }
 
     /// A server has answered the same question without EDNS, so its error was about EDNS.
     mutating func lacks(_ server: Server, at now: Tick) {

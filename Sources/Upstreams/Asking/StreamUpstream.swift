@@ -129,9 +129,7 @@ package final class StreamUpstream: Upstream {
     private var allPools: [StreamPool] { leaving.isEmpty ? Array(pools.values) : pools.values + leaving }
 
     /// The moment at which the first work of all pools is due.
-    var firstDeadline: Tick? {
-        allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) }
-    }
+    var firstDeadline: Tick? { allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) } }
 
     package var isIdle: Bool { underWay.count == 0 }
     package func networkChanged() { for pool in pools.values { pool.networkChanged() } }

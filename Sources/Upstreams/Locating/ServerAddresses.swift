@@ -287,9 +287,7 @@ struct ServerAddresses: ~Copyable {
 
     private static let isOwn = "its address is this daemon's own"
 
-    private func isUsable(_ entry: Entry) -> Bool {
-        entry.ports.contains { !endpoints(entry, $0).isEmpty }
-    }
+    private func isUsable(_ entry: Entry) -> Bool { entry.ports.contains { !endpoints(entry, $0).isEmpty } }
 
     private func endpoints(_ entry: Entry, _ port: UInt16) -> [Endpoint] {
         withoutLoops(entry.addresses.map { Endpoint($0, port: port) }).usable

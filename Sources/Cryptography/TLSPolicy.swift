@@ -33,14 +33,9 @@ public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
         validatesName: Bool = true, clientCertificate: (pkcs12: [UInt8], password: [UInt8])? = nil,
         refusesUnsetClock: Bool = false
     ) {
-        self.serverName = serverName
-        self.serverAddress = serverAddress
-        self.anchors = anchors
-        self.anchorsOnly = anchorsOnly
-        self.pins = pins
-        self.validatesName = validatesName
-        self.clientCertificate = clientCertificate
-        self.refusesUnsetClock = refusesUnsetClock
+        (self.serverName, self.serverAddress, self.anchors) = (serverName, serverAddress, anchors)
+        (self.anchorsOnly, self.pins, self.validatesName) = (anchorsOnly, pins, validatesName)
+        (self.clientCertificate, self.refusesUnsetClock) = (clientCertificate, refusesUnsetClock)
     }
 
     public var description: String { "TLS policy" }

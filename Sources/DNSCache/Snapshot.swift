@@ -62,10 +62,7 @@ extension DNSCache {
 
         /// - Parameters: Each parameter sets the property of the same name.
         public init(wall: UInt64, tick: UInt32, boot: UInt128? = nil, countsWhileOff: Bool = true) {
-            self.wall = wall
-            self.tick = tick
-            self.boot = boot
-            self.countsWhileOff = countsWhileOff
+            (self.wall, self.tick, self.boot, self.countsWhileOff) = (wall, tick, boot, countsWhileOff)
         }
 
         /// Seconds from then until now; nil if unknown, since a clock went back or stood still.

@@ -113,10 +113,7 @@ public final class ServiceConversation: DemoConversation {
     private var hasEnded = false
 
     init(engine: ServiceEngine, isSecure: Bool, client: IPAddress, send: @escaping Send) {
-        self.engine = engine
-        self.isSecure = isSecure
-        self.client = client
-        self.send = send
+        (self.engine, self.isSecure, self.client, self.send) = (engine, isSecure, client, send)
     }
 
     /// Takes bytes from the client, in any fragments. Bytes after the last response are ignored.

@@ -27,15 +27,9 @@ public struct HTTPResponse: Sendable, Equatable {
         status: Int, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true, retryAfter: Int? = nil,
         date: UInt64? = nil, age: Int? = nil, isDNSMessage: Bool? = nil, location: String? = nil
     ) {
-        self.status = status
-        self.body = body
-        self.keepAlive = keepAlive
-        self.isWhole = isWhole
-        self.retryAfter = retryAfter
-        self.date = date
-        self.age = age
-        self.isDNSMessage = isDNSMessage
-        self.location = location
+        (self.status, self.body, self.keepAlive) = (status, body, keepAlive)
+        (self.isWhole, self.retryAfter, self.date) = (isWhole, retryAfter, date)
+        (self.age, self.isDNSMessage, self.location) = (age, isDNSMessage, location)
     }
 
     init(status: Int, fields: ResponseFields, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true) {

@@ -10,9 +10,7 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     public let code: Int32
 
     public init(_ call: String, _ subject: String = "", code: Int32) {
-        self.call = call
-        self.subject = subject
-        self.code = code
+        (self.call, self.subject, self.code) = (call, subject, code)
     }
 
     /// One line, as in `bind 127.0.0.1:53: Address already in use`.

@@ -31,9 +31,7 @@ final class CacheFile: @unchecked Sendable {
     static let octetsPerSecond = 64 * 1024
 
     init(path: String, cache: DNSCache, report: Report) throws(SystemError) {
-        self.path = path
-        self.cache = cache
-        self.report = report
+        (self.path, self.cache, self.report) = (path, cache, report)
         loop = try EventLoop(label: "httpdnsd.cachefile")
     }
 

@@ -364,11 +364,9 @@ extension NameLists.File {
     fileprivate var failure: StartFailure { .setting(key: key, wrong) }
 
     private var wrong: String {
-        switch fault {
-        case .unreadable(let reason): "\(reason); give a file that this user may read"
-        case let fault?: "\(path)\(fault.line.map { ":\($0)" } ?? ""): \(fault)"
-        case nil: ""
-        }
+        guard let fault else { return "" }
+        if case .unreadable = fault { return "\(fault)" }
+        return "\(path)\(fault.line.map { ":\($0)" } ?? ""): \(fault)"
     }
 
     /// The file's error and the names in effect instead, or that it has no effect; nil if neither.

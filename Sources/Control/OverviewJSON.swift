@@ -96,7 +96,7 @@ extension Overview {
         let counters = shared.counters
         return [
             "inUse": shared.isOn,
-            "reason": shared.isOn || shared.reason.isEmpty ? nil : shared.reason,
+            "reason": shared.reason.isEmpty ? nil : shared.reason,
             "secondsUntilNextTry": shared.nextTry.map { $0.milliseconds(since: self.at) / 1000 },
             "waitMilliseconds": shared.isOn ? shared.budget : 0,
             "p95Milliseconds": shared.usual.map { Double($0) / 1e6 },

@@ -284,6 +284,9 @@ extension Overview {
 }
 
 extension SharedCacheOverview {
-    /// Whether the shared cache is in use; if not, the reason.
-    var state: String { isOn ? "in use" : reason.isEmpty ? "not connected yet" : "not in use: \(reason)" }
+    /// Whether the shared cache is in use and takes answers; if not, the reason.
+    var state: String {
+        if isOn { return reason.isEmpty ? "in use" : "in use, but it takes no answers: \(reason)" }
+        return reason.isEmpty ? "not connected yet" : "not in use: \(reason)"
+    }
 }

@@ -175,7 +175,8 @@ public struct SharedCacheCounters: Sendable, Equatable {
 public struct SharedCacheOverview: Sendable, Equatable {
     /// Whether the store is connected and in use.
     public let isOn: Bool
-    /// Why the store is not in use; empty while it is in use, and before the first attempt has ended.
+    /// Why the store is not in use, or takes no entries while it is in use; empty while it takes them, and before the
+    /// first attempt has ended.
     public var reason = ""
     /// The time of the next attempt to connect.
     public var nextTry: Tick?

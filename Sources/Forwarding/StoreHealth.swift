@@ -10,7 +10,7 @@ struct StoreHealth {
     private var failuresInARow = 0
     /// Whether the log has reported that the store is away.
     private var isAbsenceReported = false
-    /// Why the store is away.
+    /// Why the store is away, or takes no entries while it is in use.
     private(set) var reason = ""
     private var nextLook = Tick(nanoseconds: 0)
     /// Until when no entries are written, and the length of that pause in seconds.
@@ -107,7 +107,7 @@ struct StoreHealth {
 
     mutating func written(_ actions: inout [Action]) {
         guard writePause > 0 else { return }
-        (writePause, writesPausedUntil) = (0, nil)
+        (writePause, writesPausedUntil, reason) = (0, nil, "")
         actions.append(.report(.sharedCacheTakesAgain))
     }
 
@@ -115,6 +115,7 @@ struct StoreHealth {
         // The write was under way when the first write failed.
         if let writesPausedUntil, now < writesPausedUntil { return }
         if writePause == 0 { actions.append(.report(.sharedCacheTakesNothing(why))) }
+        reason = why
         writePause = min(max(1, 2 * writePause), Self.longestPause)
         writesPausedUntil = now.advanced(milliseconds: writePause * 1000)
     }

@@ -318,6 +318,8 @@ import Testing
         let looks = "\nStore: the shared cache is looked into before office is asked; it is "
         #expect(shared(SharedCacheOverview(isOn: true)).text.contains(looks + "in use\nNow: "))
         #expect(shared(SharedCacheOverview(isOn: false)).text.contains(looks + "not connected yet\n"))
+        let full = shared(SharedCacheOverview(isOn: true, reason: "its memory is full (OOM)"))
+        #expect(full.text.contains(looks + "in use, but it takes no answers: its memory is full (OOM)\n"))
         let away = shared(SharedCacheOverview(isOn: false, reason: "closed by the store"))
         #expect(away.text.contains(looks + "not in use: closed by the store\n"))
         let store = try #require(try object(away)["sharedCache"] as? [String: Any])

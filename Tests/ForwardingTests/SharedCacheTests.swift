@@ -142,6 +142,7 @@ import Testing
         for name in 0..<50 { world.ask(0, name, name, andWait: 100) }
         let node = world.nodes[0]
         #expect(node.events == [.sharedCacheOn, .sharedCacheTakesNothing("its memory is full (OOM)")])
+        #expect(node.forwarder.store.overview.reason == "its memory is full (OOM)")
         // At first, and after 1, 2 and 4 s; each time both families are written.
         #expect((2...12).contains(node.commands.filter { $0 == "write" }.count))
         world.storeFault = nil
@@ -150,6 +151,7 @@ import Testing
             if name % 10 == 0 { world.flush(0, nil) }
         }
         #expect(node.events.last == .sharedCacheTakesAgain && node.forwarder.store.isOn)
+        #expect(node.forwarder.store.overview.reason.isEmpty)
     }
 
     @Test func aStoreThatIsAlwaysSlowIsNotUsed() {

@@ -68,14 +68,18 @@ import Transport
         var toRepeat: Bool
     }
 
-    /// Sends one query; `then` is done on the loop once the first message has reached the resolver.
+    /// Sends one query; `then` is done on the loop once the first message has reached the resolver. `counted` gets the
+    /// number of answers that the figures have at the end.
     private func ask(
-        _ resolver: Resolver, then: @escaping @Sendable (GroupUpstream, QueryID) -> Void = { _, _ in }
+        _ resolver: Resolver, counted: Arrivals<UInt64> = Arrivals(),
+        then: @escaping @Sendable (GroupUpstream, QueryID) -> Void = { _, _ in }
     ) throws -> Ended? {
         let loop = try EventLoop(label: "test")
         let upstream = OnLoop(GroupUpstream(DNSAnswers(negativeTTL: 30), tls: nil, loop: loop))
         let ended = Arrivals<Ended>()
         upstream.value.settle = { _, outcome, toRepeat in
+            let durations = upstream.value.tallies.figures.values.flatMap(\.durations.values)
+            counted.append(durations.reduce(0) { $0 + $1.total })
             switch outcome {
             case .answer(let answer):
                 let address = answer.records().first.flatMap { IPAddress(bytes: $0.rdata.span) }
@@ -107,8 +111,10 @@ import Transport
         let resolver = try Resolver(
             datagram: { _, query in Self.answer(query, truncated: true) },
             stream: { query in Self.answer(query, address: 7) })
-        #expect(try ask(resolver) == Ended(address: "192.0.2.7", toRepeat: false))
+        let counted = Arrivals<UInt64>()
+        #expect(try ask(resolver, counted: counted) == Ended(address: "192.0.2.7", toRepeat: false))
         #expect(resolver.streams.next() != nil && resolver.streams.isEmpty)
+        #expect(counted.next() == 1)
     }
 
     /// A resolver that truncates over TCP too is unusable, and one that closes the connection is not there.

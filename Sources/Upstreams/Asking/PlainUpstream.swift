@@ -178,10 +178,14 @@ final class PlainUpstream: Upstream, Sender {
             askOverTCP(sent, at: now)
             return nil
         }
-        if server.tally == nil { server.tally = tallies.server(server.server) }
-        server.tally?.answered(
-            reply.answer.head.responseCode, nanoseconds: now.nanoseconds &- min(now.nanoseconds, sent.at.nanoseconds))
-        return answers.classify(reply, from: server.server, asked: sent.edns, at: now)
+        let code = reply.answer.head.responseCode
+        let meaning = answers.classify(reply, from: server.server, asked: sent.edns, at: now)
+        // A query that is sent in another way counts by the answer to that.
+        if case .outcome = meaning {
+            if server.tally == nil { server.tally = tallies.server(server.server) }
+            server.tally?.answered(code, nanoseconds: now.nanoseconds &- min(now.nanoseconds, sent.at.nanoseconds))
+        }
+        return meaning
     }
 
     // MARK: Over TCP

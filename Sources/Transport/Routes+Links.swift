@@ -4,6 +4,9 @@ internal import Glibc
 
 /// Network links, as the kernel numbers and names them.
 public enum NetworkLink {
+    /// The number of the loopback link, over which the machine reaches all its own addresses.
+    public static let loopback: UInt32 = 1
+
     /// The name of a link; nil if no link has this number now.
     public static func name(of number: UInt32) -> String? {
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))

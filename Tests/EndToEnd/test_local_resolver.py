@@ -181,6 +181,37 @@ def test_without_any_route_cached_answers_stay(daemon, network, tmp_path, while_
     assert [asked.name.to_text() for asked in resolver.questions].count("www.example.net.") == 1
 
 
+def test_a_resolver_of_this_machine_in_another_network(daemon, network, tmp_path):
+    """A resolver on loopback, such as dnsmasq, asks those of the present network; its answers are of that network."""
+    here, there = network(), network()
+    here.link(there)
+    here.ip("route add default via 10.77.0.2")
+    file = tmp_path / "resolv.conf"
+    file.write_text("nameserver 127.0.0.9\n")
+    own = ["192.168.1.7"]
+    with here:
+        resolver = ScriptedResolver(lambda asked: reply_to(asked.message, f"600 IN A {own[0]}"), address="127.0.0.9")
+    try:
+        with here:
+            daemon(None, listening(servers=[], resolvConf=[str(file)]), port=PORT)
+
+            def answer():
+                return addresses(ask("printer.lan", port=PORT))
+            assert answer() == ["192.168.1.7"]
+            own[0] = "10.0.0.7"
+            here.ip("link set cable down")
+            here.ip("address delete 10.77.0.1/24 dev cable")
+            for _ in range(10):
+                assert answer() == ["192.168.1.7"], "no other network has begun"
+                time.sleep(0.1)
+            here.ip("link set cable up")
+            here.ip("address add 10.77.0.9/24 dev cable")
+            here.ip("route add default via 10.77.0.2")
+            eventually(lambda: answer() == ["10.0.0.7"], "the resolver is asked in the other network")
+    finally:
+        resolver.stop()
+
+
 def test_an_address_that_moves_between_two_hosts(daemon, network):
     """A server's address is asked while another host has it, and left out while it is this host's, without a reload."""
     here, there = network(), network()

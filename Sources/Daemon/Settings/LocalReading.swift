@@ -16,7 +16,8 @@ struct LocalReading: Sendable {
     /// The servers that `resolvConf` names and that are left out.
     private(set) var leftOut: [LeftOutServer] = []
     /// A number for the network of these servers: the servers, the links that lead to them, and when these links have
-    /// joined it; 0 without such servers.
+    /// joined it; 0 without such servers. A server of this machine itself asks others: with it count the links of
+    /// default routes.
     private(set) var network: UInt64 = 0
     /// Whether no route leads out of this machine, nor to one of these servers, except to this machine itself.
     private(set) var isCutOff = false
@@ -129,10 +130,19 @@ struct LocalReading: Sendable {
     private static func network(of servers: [Endpoint]) -> UInt64 {
         if servers.isEmpty { return 0 }
         var hash = FNV()
+        var isOnThisMachine = false
         for (text, server) in servers.map({ ("\($0)", $0) }).sorted(by: { $0.0 < $1.0 }) {
             let link = Routes.link(to: server)
+            if link == NetworkLink.loopback { isOnThisMachine = true }
             let joined = link.flatMap { NetworkLink.joined($0, isIPv4: server.address.isIPv4) }
             hash.add("\(text) \(link ?? 0) \(joined ?? 0) ")
+        }
+        if isOnThisMachine {
+            for link in (Routes.linksOfDefaultRoutes() ?? []).sorted() {
+                for isIPv4 in [true, false] {
+                    hash.add("\(link) \(NetworkLink.joined(link, isIPv4: isIPv4) ?? 0) ")
+                }
+            }
         }
         return hash.value
     }

@@ -41,6 +41,8 @@ struct NetworkState {
         case RTM_NEWLINK, RTM_DELLINK: link(body, isGone: type == RTM_DELLINK)
         case RTM_NEWADDR, RTM_DELADDR: address(body, isGone: type == RTM_DELADDR)
         case RTM_NEWROUTE, RTM_DELROUTE: route(body, isGone: type == RTM_DELROUTE, replaces: replaces)
+        // A rule leads to a table of routes; it has no lifetime that would be renewed. wg-quick(8) adds it after the route.
+        case RTM_NEWRULE, RTM_DELRULE: true
         // NLMSG_DONE, and kinds without a subscription.
         default: false
         }

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// Reports when this machine's addresses, routes or links have changed, so that an existing connection may lead
+/// Reports when this machine's addresses, routing or links have changed, so that an existing connection may lead
 /// nowhere.
 ///
 /// It needs no privileges. Repetitions (for example a router's advertisement that renews a lifetime) are not reported.
@@ -19,7 +19,9 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     /// The most datagrams dropped after an overflow: more than fit into a usual receive buffer.
     private static let backlogLimit = 4096
     private static let groups =
-        RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE
+        UInt32(
+            RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV4_RULE | RTMGRP_IPV6_IFADDR
+                | RTMGRP_IPV6_ROUTE) | 1 << (RTNLGRP_IPV6_RULE.rawValue - 1)
 
     /// Begins to watch. Call on the loop, or before the loop starts.
     ///
@@ -30,7 +32,7 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
         socket = try Descriptor.socket(AF_NETLINK, .raw)
         var name = sockaddr_nl()
         name.nl_family = sa_family_t(AF_NETLINK)
-        name.nl_groups = UInt32(NetworkWatch.groups)
+        name.nl_groups = NetworkWatch.groups
         let length = socklen_t(MemoryLayout<sockaddr_nl>.size)
         try SystemCall.require("bind", "netlink") {
             // Sound: sockaddr is the head that every address in memory begins with; the kernel reads `length` bytes.

@@ -181,6 +181,41 @@ def test_without_any_route_cached_answers_stay(daemon, network, tmp_path, while_
     assert [asked.name.to_text() for asked in resolver.questions].count("www.example.net.") == 1
 
 
+def test_a_tunnel_to_which_a_rule_leads(daemon, network, tmp_path):
+    """wg-quick(8) adds a route to a table of its own, and then the rule that leads there: that is another network."""
+    here, outside, inside = network(), network(), network()
+    here.link(outside)
+    here.ip("route add default via 10.77.0.2")
+    here.ip("link add tunnel type veth peer name cable netns", inside.path)
+    for network, link, address in ((here, "tunnel", "10.1.0.2/24"), (inside, "cable", "10.1.0.1/24")):
+        network.ip("link set", link, "up")
+        network.ip("address add", address, "dev", link)
+    file = tmp_path / "resolv.conf"
+    file.write_text("nameserver 203.0.113.53\n")
+    resolvers = []
+    try:
+        for network, own in ((outside, "192.0.2.1"), (inside, "192.0.2.2")):
+            network.ip("address add 203.0.113.53/32 dev lo")
+            with network:
+                resolvers.append(ScriptedResolver(
+                    lambda asked, own=own: reply_to(asked.message, f"600 IN A {own}"), address="203.0.113.53"))
+        with here:
+            running = daemon(None, listening(servers=[], resolvConf=[str(file)]), port=PORT)
+
+            def answer():
+                return addresses(ask("www.example.net", port=PORT))
+            assert answer() == ["192.0.2.1"]
+            here.ip("route add default via 10.1.0.1 table 51820")
+            eventually(lambda: running.log_lines("routes have changed"), "the route is noticed")
+            here.ip("rule add not fwmark 51820 table 51820")
+            eventually(lambda: answer() == ["192.0.2.2"], "the resolver inside is asked")
+            here.ip("rule delete not fwmark 51820 table 51820")
+            eventually(lambda: answer() == ["192.0.2.1"], "the resolver outside is asked")
+    finally:
+        for resolver in resolvers:
+            resolver.stop()
+
+
 def test_a_resolver_of_this_machine_in_another_network(daemon, network, tmp_path):
     """A resolver on loopback, such as dnsmasq, asks those of the present network; its answers are of that network."""
     here, there = network(), network()

@@ -124,6 +124,10 @@ private final class Elsewhere: @unchecked Sendable {
         #expect(try isTold("-6 route add 2001:db8:1::/48 dev lo"))
         #expect(try !isTold("-6 route replace 2001:db8:1::/48 dev lo expires 100"))
         #expect(try isTold("-6 route del 2001:db8:1::/48"))
+        for family in ["-4", "-6"] {
+            #expect(try isTold("\(family) rule add not fwmark 51820 table 51820"))
+            #expect(try isTold("\(family) rule del not fwmark 51820 table 51820"))
+        }
         #expect(try !isTold("link set lo mtu 60000"))
         #expect(try isTold("link set lo down"))
         #expect(try isTold("link set lo up"))

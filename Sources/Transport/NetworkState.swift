@@ -7,6 +7,9 @@ internal import Glibc
 /// If an entry is missing, its next repetition counts as a change, which is harmless; but a route that is gone must not
 /// stay, or its return would be missed. The kernel removes IPv4 routes without a message when their link or address
 /// goes, so all routes are forgotten whenever either changes.
+///
+/// A link matters if it has an address, since it shows the state of the links below, or a default route, as a tunnel may
+/// have without an address.
 struct NetworkState {
     private struct InterfaceAddress: Hashable {
         let interface: UInt32
@@ -18,11 +21,16 @@ struct NetworkState {
     /// The usable addresses, except IPv6 link-local ones: no connection beyond the link depends on these, and each
     /// container that starts or stops has one.
     private var addresses: Set<InterfaceAddress> = []
+    /// The links that have, or had, a default route.
+    private var defaultLinks: Set<UInt32> = []
     /// Routes in the kernel's form.
     private var routes: Set<[UInt8]> = []
 
     /// The most routes remembered, which is fewer than the Internet's whole routing table.
     static let routeLimit = 1024
+
+    /// - Parameter defaultLinks: The links with a default route.
+    init(defaultLinks: Set<UInt32> = []) { self.defaultLinks = defaultLinks }
 
     /// Takes the messages of one datagram of rtnetlink(7).
     /// - Returns: Whether they report a change that matters to a connection.
@@ -48,7 +56,7 @@ struct NetworkState {
         }
     }
 
-    /// Reads a `struct ifinfomsg`. A link matters if it has an address: it shows the state of the links below.
+    /// Reads a `struct ifinfomsg`.
     private mutating func link(_ body: Span<UInt8>, isGone: Bool) -> Bool {
         // A message of another family has another subject, for instance a bridge's port.
         guard body.count >= MemoryLayout<ifinfomsg>.size, body[0] == UInt8(AF_UNSPEC) else { return false }
@@ -57,8 +65,11 @@ struct NetworkState {
         guard links[interface] != state else { return false }
         links[interface] = state
         routes = []
-        let matters = addresses.contains { $0.interface == interface }
-        if isGone { addresses = addresses.filter { $0.interface != interface } }
+        let matters = defaultLinks.contains(interface) || addresses.contains { $0.interface == interface }
+        if isGone {
+            addresses = addresses.filter { $0.interface != interface }
+            defaultLinks.remove(interface)
+        }
         return matters
     }
 
@@ -94,6 +105,7 @@ struct NetworkState {
             routes = []
             return true
         }
+        if body[1] == 0 { defaultLinks.formUnion(Routes.links(of: body)) }
         if routes.contains(route) { return false }
         // The message does not identify the replaced route.
         if replaces || routes.count >= Self.routeLimit { routes = [] }

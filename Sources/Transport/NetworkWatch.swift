@@ -62,7 +62,6 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
                 // ENOBUFS, the only possible error: the buffer overflowed and messages were lost. The messages still
                 // queued are older than the state that is fetched now, and must not be applied after it.
                 for _ in 0..<NetworkWatch.backlogLimit where (try? receive(from: socket)) == nil { break }
-                state = NetworkState()
                 learn()
                 isChanged = true
             }
@@ -83,6 +82,7 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     /// Asks the kernel for the present state. If the kernel does not answer, the first repetition of each object counts
     /// as a change.
     private func learn() {
+        state = NetworkState(defaultLinks: Routes.linksOfDefaultRoutes() ?? [])
         for request in [RTM_GETLINK, RTM_GETADDR] {
             Routes.dump(request) { type, body in _ = state.apply(type, replaces: false, body) }
         }

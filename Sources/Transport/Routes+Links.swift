@@ -138,7 +138,7 @@ extension Routes {
     }
 
     /// The links of a route (`struct rtmsg`).
-    private static func links(of route: Span<UInt8>) -> [UInt32] {
+    static func links(of route: Span<UInt8>) -> [UInt32] {
         var links: [UInt32] = []
         Netlink.forEachAttribute(route, from: MemoryLayout<rtmsg>.size) { type, value in
             switch UInt32(type) {

@@ -132,6 +132,12 @@ private final class Elsewhere: @unchecked Sendable {
         #expect(try isTold("link set lo down"))
         #expect(try isTold("link set lo up"))
         #expect(try isTold("route add 198.51.100.0/24 dev lo"))
+        // A tunnel without an address: its routes go with it, and the kernel does not say so.
+        _ = try isTold("link add tunnel type veth peer name far", "link set far up", "link set tunnel up")
+        #expect(try isTold("route add default dev tunnel"))
+        #expect(try isTold("address add 192.0.2.8/24 dev lo"))
+        #expect(try isTold("link set tunnel down"))
+        #expect(try !isTold("link set far down"))
     }
 
     /// More than the kernel keeps for a reader that does not read.

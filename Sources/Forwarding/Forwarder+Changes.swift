@@ -41,6 +41,7 @@ extension Forwarder {
             obey { $0.setServers(of: group) }
             admission.failures.removeAll()
             desk.endStandIns(of: id, at: now)
+            desk.askInsteadOfRemoved(id, at: now)
             preResolveAgain(at: now)
         case .families(let families):
             let before = policy
@@ -167,6 +168,7 @@ extension Forwarder {
             !policy.trusts($0, as: before) || policy.families(of: $0) != before.families(of: $0)
         }
         withdrawBarred(at: now)
+        for id in others { desk.askInsteadOfRemoved(id, at: now) }
     }
 
     /// Takes back names that are under way to a group which may no longer learn them. Their clients' questions are

@@ -325,6 +325,22 @@ struct GroupDesk: ~Copyable {
         sendNext(messages, at: now)
     }
 
+    /// A group's servers have changed: the next server is asked the questions that are under way to removed ones alone.
+    /// The lookup of a server asks again by itself.
+    mutating func askInsteadOfRemoved(_ group: GroupID, at now: Tick) {
+        let servers = groups[group.rawValue].servers
+        func isRemoved(_ id: TableID) -> Bool {
+            guard let number = queries[id]?.number else { return true }
+            return !servers.contains { $0.number == number }
+        }
+        for id in queries.ids {
+            guard let query = queries[id], query.group == group, case .message(let messages) = query.subject,
+                !messages.flight.key.findsServer, messages.underWay.allSatisfy(isRemoved)
+            else { continue }
+            sendNext(messages, at: now)
+        }
+    }
+
     /// This machine's addresses or routes have changed: failed servers may work, and queries under way are repeated.
     mutating func networkChanged(at now: Tick) {
         for group in groups.indices {

@@ -74,7 +74,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build format settings order clean
-.PHONY: test unit-test unit-build real-time-test timeless-test forwarder-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants faults lint bench
+.PHONY: test resolve unit-test unit-build real-time-test timeless-test forwarder-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants faults lint bench
 .PHONY: swift build-packages test-packages bench-packages
 
 help: ## this list
@@ -90,12 +90,15 @@ build: swift build-packages ## the release build
 	ln -sf "$$(gcc -print-file-name=libstdc++.a)" $(LINKED_IN)
 	swift build $(RELEASE) --product httpdnsd
 
+# Two builds at once would fetch the same.
+resolve: swift build-packages
+	@swift package resolve
+
 # The tests of the daemon, of packages, containers and the booted systemd mostly wait, and the release build often has work for one
 # processor alone. In the time that is left the modules' tests are built, and those run that wait for nothing; the others, which need
 # real time, have the machine for themselves.
-test: swift build-packages test-packages ## all tests
+test: test-packages resolve ## all tests
 	@mkdir -p .build
-	swift package resolve
 	ended() {
 	  local status=0
 	  wait "$$1" || status=$$?

@@ -1,12 +1,15 @@
 """Encrypted servers whose host is a name: it is looked up like any other name, but never through the server itself."""
 
+import signal
+
+import dns.message
 import dns.rcode
 import pytest
 
 import daemon as processes
 from control import Control
 from daemon import toml
-from dns_client import addresses, ask, extended_errors, reasons
+from dns_client import Stream, addresses, ask, extended_errors, reasons
 from httpdns_service import Record
 from networks import PlainDNS
 from resolvers import reply_to
@@ -105,6 +108,23 @@ def test_a_server_that_moves_is_found(world, named):
     world.addresses = ["127.0.0.7"]
     fresh = iter(range(1000))
     eventually(lambda: addresses(ask(f"m{next(fresh)}.example.org", port=PORT)) == OURS, "it is found")
+
+
+def test_a_reload_that_corrects_a_name_loses_no_question(world, named, scripted_resolver):
+    """A question that waits for the address of a server with a wrong name is asked of the server with the right name."""
+    wrong = "wrong.example.net"
+    resolver = scripted_resolver(
+        lambda asked: None if asked.name.to_text(omit_final_dot=True) == wrong else world._say(asked), address="127.0.0.31")
+    world.file.write_text(f"nameserver {resolver.address}\n")
+    url = named("tls").name_url
+    running = world.run(url.replace(NAME, wrong))
+    with Stream(port=PORT) as client:
+        client.send(dns.message.make_query("one.example.org", "A"))
+        eventually(lambda: resolver.questions, "the name is looked up")
+        file = running.directory / "httpdnsd.toml"
+        file.write_text(file.read_text().replace(wrong, NAME))
+        running.process.send_signal(signal.SIGHUP)
+        assert addresses(client.receive()) == OURS
 
 
 def test_addresses_that_worked_are_kept_over_a_restart(world, named, tmp_path):

@@ -120,20 +120,19 @@ package final class ServerLookup: @unchecked Sendable {
 
     // MARK: Changes
 
-    /// Sets the present servers; the addresses of other servers are forgotten.
+    /// Sets the present servers; the addresses of other servers are forgotten, which their waiting callers learn later.
     package func keep(_ servers: [Server]) {
         var ports: [Name: Set<UInt16>] = [:]
         for server in servers { if let name = server.name { ports[name, default: []].insert(server.port) } }
         addresses.keep(ports)
-        perform()
+        performLater()
     }
 
     /// The group that is asked for names has changed, or its servers have.
     package func forgetFailures(at now: Tick) {
         addresses.forgetFailures(at: now)
         questions = [:]
-        // The forwarder may not know of the change yet.
-        if !addresses.actions.isEmpty { loop.submit { [weak self] in self?.perform() } }
+        performLater()
     }
 
     /// This machine's addresses or routes have changed.
@@ -157,6 +156,11 @@ package final class ServerLookup: @unchecked Sendable {
     private var now: Tick { Tick(nanoseconds: Clock.now()) }
 
     private static var ownAddresses: [Endpoint] { (try? Interfaces.addresses()) ?? [] }
+
+    /// Carries out the orders in another turn: the forwarder may not know of the change yet.
+    private func performLater() {
+        if !addresses.actions.isEmpty { loop.submit { [weak self] in self?.perform() } }
+    }
 
     /// Carries out the orders. The callback of a caller may add orders, and carry them out by a nested call.
     private func perform() {

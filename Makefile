@@ -106,7 +106,7 @@ test: test-packages resolve ## all tests
 	  return $$status
 	}
 	modules() {
-	  $(MAKE) --no-print-directory unit-build || return
+	  $(MAKE) --no-print-directory unit-build JOBS='--jobs 1' || return
 	  $(MAKE) --no-print-directory forwarder-test &
 	  local forwarder=$$! status=0
 	  $(MAKE) --no-print-directory timeless-test || status=$$?
@@ -135,7 +135,7 @@ test: test-packages resolve ## all tests
 unit-test: unit-build real-time-test timeless-test forwarder-test ## the tests of the modules
 
 unit-build: swift build-packages test-packages
-	@swift build --build-tests $(UNIT_TESTS)
+	@swift build --build-tests $(JOBS) $(UNIT_TESTS)
 
 real-time-test:
 	@$(call unit-tests,$(UNIT_TESTS) --filter='$(REAL_TIME)')

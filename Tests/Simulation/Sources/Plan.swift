@@ -672,7 +672,10 @@ struct Plan {
         let isWithin = route(name).contains(section) || [1, 255].contains { blocked(name, $0) != nil }
         let hasSameAnswers = parts.count > 1 && Self.withoutEffect.contains(parts[1])
         let isOfOthers = (Self.ownGroups + ["second", "blocked", "alias"]).contains(section) && !isWithin
-        return route(name) == other.route(name) && target(of: name) == nil && other.target(of: name) == nil
+        // Without its last group, the account's `thenTry` is empty, and nobody is asked for private names.
+        let isPrivateLost = isPrivate(name) && hasNoPrivateNames != other.hasNoPrivateNames
+        return !isPrivateLost && route(name) == other.route(name) && target(of: name) == nil
+            && other.target(of: name) == nil
             && (hasSameAnswers || isOfOthers && other.blocked(name, 255) == nil)
     }
 

@@ -29,6 +29,9 @@ public enum ResolverList {
         Endpoint(.v4(127, 0, 0, 53), port: 53), Endpoint(.v4(127, 0, 0, 54), port: 53),
     ]
 
+    /// Docker's name server in a container: NAT leads there, even from a daemon that listens on all addresses.
+    private static let dockersServer = IPAddress.v4(127, 0, 0, 11)
+
     /// Splits servers into usable servers and servers that lead back to this daemon: its own addresses, and
     /// systemd-resolved if it asks this daemon. A question forwarded to such a server would come back without end.
     /// - Parameters:
@@ -47,7 +50,7 @@ public enum ResolverList {
                 guard listener.address.isUnspecified, listener.address.isIPv4 == server.address.isIPv4 else {
                     return server.address.isUnspecified && listener.address.isLoopback
                 }
-                return server.address.isLoopback || server.address.isUnspecified
+                return server.address.isLoopback && server.address != dockersServer || server.address.isUnspecified
                     || own.contains(Endpoint(server.address, port: 0, zone: server.zone))
             }
         }

@@ -51,6 +51,8 @@ final class Flight {
     private(set) var hedgeAt: Tick?
     /// The answer for the case that no better answer comes.
     private(set) var secondBest: StepAnswer?
+    /// When ``secondBest`` came.
+    private var secondBestCame = Tick(nanoseconds: 0)
     private(set) var trouble: Trouble?
     /// The bases of the flight's answers, by the rules when the flight began.
     let bases: AnswerBases
@@ -91,7 +93,8 @@ final class Flight {
     /// A copy whose changes do not affect the flight.
     init(copying flight: Flight) {
         (key, id, route, steps, phase) = (flight.key, flight.id, flight.route, flight.steps, flight.phase)
-        (secondBest, trouble, isCurrent) = (flight.secondBest, flight.trouble, flight.isCurrent)
+        (secondBest, secondBestCame) = (flight.secondBest, flight.secondBestCame)
+        (trouble, isCurrent) = (flight.trouble, flight.isCurrent)
         (isBinding, bases, clients, source) = (flight.isBinding, flight.bases, flight.clients, flight.source)
     }
 
@@ -102,8 +105,13 @@ final class Flight {
     /// Removes the waiting clients, to answer them now.
     func takeClients() -> SmallList<Waiter> { exchange(&clients, with: SmallList()) }
 
-    /// Removes the second best answer, to give it now.
-    func takeSecondBest() -> StepAnswer? { exchange(&secondBest, with: nil) }
+    /// Removes the second best answer, to give it now: its TTLs have run since it came.
+    func takeSecondBest(at now: Tick) -> StepAnswer? {
+        secondBest?.answer.spend(seconds: Int(now.seconds &- secondBestCame.seconds))
+        return exchange(&secondBest, with: nil)
+    }
+
+    private func hold(_ best: StepAnswer, at now: Tick) { (secondBest, secondBestCame) = (best, now) }
 
     /// Counts the flight for another source from now on.
     func count(for source: Source) { self.source = source }
@@ -136,10 +144,10 @@ extension Flight {
             // An answer of an earlier group is better than SERVFAIL and the like, which are better than REFUSED.
             let isRefused = refusal.answer.head.responseCode == .refused
             if isRefused ? secondBest == nil : secondBest?.answer.head.responseCode.isAnswer != true {
-                secondBest = refusal
+                hold(refusal, at: now)
             }
         case .answered(let answer): answered(answer, rules, at: now, &orders)
-        case .stored(let answer): deliver(answer, rules, &orders)
+        case .stored(let answer): deliver(answer, rules, at: now, &orders)
         case .withoutRecord(let answer, let isProven): withoutRecord(answer, isProven, rules, at: now, &orders)
         case .exhausted(let step, let end, let trouble, let because):
             exhausted(step, end, trouble, because, rules, at: now, &orders)
@@ -208,7 +216,7 @@ extension Flight {
         let isOwed = ((step + 1)..<route.count).contains { steps[$0] == .failed || steps[$0] == .unproven }
         // In a refresh, it does not replace that group's earlier answer.
         if isOwed, !isWanted { return orders.end() }
-        deliver(secondBest, isStandIn: isOwed, rules, &orders)
+        deliverSecondBest(of: step, isStandIn: isOwed, rules, &orders)
     }
 
     /// Gives an account's proven "no record", which is the second best answer.
@@ -217,17 +225,21 @@ extension Flight {
         orders.end()
     }
 
-    private func deliver(
-        _ best: StepAnswer, isStandIn: Bool = false, _ rules: FlightRules, _ orders: inout FlightOrders
+    private func deliver(_ best: StepAnswer, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
+        hold(best, at: now)
+        deliverSecondBest(of: best.step, rules, &orders)
+    }
+
+    private func deliverSecondBest(
+        of step: Int, isStandIn: Bool = false, _ rules: FlightRules, _ orders: inout FlightOrders
     ) {
-        steps[best.step] = .answered
-        secondBest = best
-        orders.give = .answer(isStandIn: isStandIn || standsIn(best.step, rules))
-        guard has(.asked, in: 0..<best.step) else { return orders.end() }
+        steps[step] = .answered
+        orders.give = .answer(isStandIn: isStandIn || standsIn(step, rules))
+        guard has(.asked, in: 0..<step) else { return orders.end() }
         // An earlier step was slow; if it still answers, its answer replaces this one in the cache. This step's other
         // servers have nothing to add, and their failure leads nowhere.
         close()
-        orders.leave = orders.leave ?? best.step
+        orders.leave = orders.leave ?? step
     }
 
     /// Marks the waiting clients as answered.
@@ -302,13 +314,13 @@ extension Flight {
         let end = StepEnds(of: best.answer)
         let exists = end == .nxDomain && hasName(before: best.step)
         guard let end, let next = next(after: best, rules) else {
-            guard exists, let secondBest else { return deliver(best, rules, &orders) }
+            guard exists, let secondBest else { return deliver(best, rules, at: now, &orders) }
             (steps[best.step], orders.leave) = (.nxDomain, best.step)
-            return deliver(secondBest, rules, &orders)
+            return deliverSecondBest(of: secondBest.step, rules, &orders)
         }
         // A name that is unknown to this group may still have records.
         let isUnknown = end.intersection(next.after).contains(.noRecord)
-        if !isUnknown, !exists { secondBest = best }
+        if !isUnknown, !exists { hold(best, at: now) }
         orders.leave = best.step
         let state = isUnknown ? StepState.noRecord : StepState(end.subtracting(.noRecord))
         self.end(best.step, as: state, after: end, rules, at: now, &orders)
@@ -320,7 +332,8 @@ extension Flight {
         let (step, state) = (best.step, isProven ? StepState.noRecord : .unproven)
         guard step + 1 < route.count, route[step + 1].after.contains(.noRecord) else {
             if isProven {
-                (steps[step], secondBest) = (state, best)
+                steps[step] = state
+                hold(best, at: now)
                 // An earlier account is slow, and may still have a record.
                 return has(.asked, in: 0..<step) ? () : deliverNoRecord(of: step, rules, &orders)
             }

@@ -21,11 +21,11 @@ extension Forwarder {
     private mutating func give(_ gift: FlightOrders.Gift, to flight: Flight, at now: Tick) {
         switch gift {
         case .answer(let isStandIn):
-            guard let best = flight.takeSecondBest() else { return }
+            guard let best = flight.takeSecondBest(at: now) else { return }
             let cached = cacheAndShare(best, of: flight, isStandIn: isStandIn, at: now)
             reply(flight, flight.takeClients(), cached, by: best.by)
         case .noRecord(let isStandIn):
-            guard let best = flight.takeSecondBest() else { return }
+            guard let best = flight.takeSecondBest(at: now) else { return }
             let cached = cacheNoRecord(best, of: flight, isStandIn: isStandIn, at: now)
             reply(flight, flight.takeClients(), cached, by: best.by)
         case .stale:

@@ -113,13 +113,19 @@ test: test-packages resolve ## all tests
 	  wait $$forwarder || status=$$?
 	  return $$status
 	}
-	set -m  # a group of its own, which can be ended
+	# Each part beside the shell has a group of its own: Ctrl-C, a hangup or a failed build ends both.
+	timeless= machines=
+	trap 'for part in $$timeless $$machines; do kill -- -$$part 2> .build/ended || true; done' EXIT
+	trap 'exit 130' INT TERM HUP
+	set -m
 	{ renice -n 19 $$BASHPID > .build/nice && modules; } > .build/timeless.log 2>&1 &
 	timeless=$$!
 	set +m
-	$(MAKE) --no-print-directory build || { kill -- -$$timeless; exit 1; }
+	$(MAKE) --no-print-directory build || exit 1
+	set -m
 	$(MAKE) --no-print-directory systemd-test package-test container-test > .build/machines.log 2>&1 &
 	machines=$$!
+	set +m
 	status=0
 	$(MAKE) --no-print-directory e2e-test || status=$$?
 	ended $$machines machines || status=$$?

@@ -4,6 +4,7 @@ import Testing
 import Transport
 
 @testable import Daemon
+@testable import struct Daemon.Host
 
 private func facts(_ state: FileState, _ content: String = "nameserver 192.0.2.53\n", hasStub: Bool = false)
     -> HostFacts
@@ -142,6 +143,12 @@ private let keptBy: [(String?, String)] = [
             }
         }
 
+        func disable() throws -> [Host.Failed] {
+            let failures = try changes.undo()
+            try changes.forget()
+            return failures
+        }
+
         func state() throws -> [String: FileState] {
             var found: [String: FileState] = [:]
             for path in try FileManager.default.subpathsOfDirectory(atPath: root) {
@@ -165,11 +172,11 @@ private let keptBy: [(String?, String)] = [
                 let isChanged = try machine.state() != before
                 #expect(isChanged, "at least what was before is written down")
                 try Self.disable(machine, steps: undone)
-                #expect(try machine.changes.disable().isEmpty)
+                #expect(try machine.disable().isEmpty)
                 #expect(try machine.state() == before, "\(count) steps, \(undone) of the way back")
             }
         }
-        #expect(try machine.changes.disable().isEmpty, "nothing is there to be put back")
+        #expect(try machine.disable().isEmpty, "nothing is there to be put back")
         #expect(try machine.state() == before)
     }
 
@@ -204,7 +211,7 @@ private let keptBy: [(String?, String)] = [
         try machine.changes.enable(plan)
         try changed.put(at: machine.root + "/etc/resolv.conf")
         #expect(try machine.changes.record()?.leavesResolvConf == stays)
-        #expect(try machine.changes.disable().isEmpty)
+        #expect(try machine.disable().isEmpty)
         if stays { expected["etc/resolv.conf"] = changed }
         #expect(try machine.state() == expected)
     }
@@ -219,7 +226,7 @@ private let keptBy: [(String?, String)] = [
             try machine.changes.enable(plan)
         }
         #expect(try FileState(at: machine.root + "/etc/resolv.conf") == .link("/run/NetworkManager/resolv.conf"))
-        #expect(try machine.changes.disable() == [.system("systemctl reload NetworkManager ended with 1")])
+        #expect(try machine.disable() == [.system("systemctl reload NetworkManager ended with 1")])
         #expect(try machine.state() == before)
     }
 
@@ -247,7 +254,7 @@ private let keptBy: [(String?, String)] = [
         chmod(folder, folderMode)
         if folderOwner != 0 { chown(folder, folderOwner, 0) }
         let before = try machine.state()
-        #expect(performing: { try machine.changes.disable() }, throws: { "\($0)".contains(words) })
+        #expect(performing: { try machine.disable() }, throws: { "\($0)".contains(words) })
         #expect(try machine.state() == before && machine.ran.isEmpty)
     }
 
@@ -264,7 +271,7 @@ private let keptBy: [(String?, String)] = [
         try FileState.folder.put(at: machine.root + HostChanges.folder)
         try FileState.text(Self.own).put(at: machine.root + "/etc/elsewhere")
         try FileState.link("/etc/elsewhere").put(at: machine.root + HostChanges.recordPath)
-        #expect(throws: Host.Failed.self) { try machine.changes.disable() }
+        #expect(throws: Host.Failed.self) { try machine.disable() }
         #expect(machine.ran.isEmpty)
     }
 

@@ -167,11 +167,15 @@ public struct Host {
     public func disable(_ say: @escaping @Sendable (String) -> Void) throws(Failed) {
         try needRoot()
         let record = try changes.record()
-        let result = try putBack(record, say)
+        let result = try putBack(record, say) { () throws(Failed) in if record != nil { try verifyUnasked() } }
         guard record != nil else { return say(Self.nothing) }
+        say("\(result) \(HostFacts.resolvConfPath) \(try facts().words).")
+    }
+
+    /// Fails if programs still ask this daemon: a program that kept the file, and was removed since, has left it as it
+    /// was then.
+    private func verifyUnasked() throws(Failed) {
         let facts = try facts()
-        say("\(result) \(HostFacts.resolvConfPath) \(facts.words).")
-        // A program that kept the file, and was removed since, has left it as it was then.
         guard facts.servers.first?.address.isLoopback ?? false else { return }
         let daemon = HostDaemon(settings)
         guard let address = daemon.address, facts.asks(address), daemon.answerer != .otherProgram else { return }
@@ -181,10 +185,15 @@ public struct Host {
     }
 
     /// Undoes the recorded changes, and reports programs that failed and the file that stays.
+    /// - Parameter verify: Called before the record is removed, which stays if it throws.
     /// - Returns: The result, as a sentence.
     @discardableResult
-    private func putBack(_ record: HostRecord?, _ say: (String) -> Void) throws(Failed) -> String {
-        for failure in try changes.disable() { say("\(failure)") }
+    private func putBack(
+        _ record: HostRecord?, _ say: (String) -> Void, verify: () throws(Failed) -> Void = {}
+    ) throws(Failed) -> String {
+        for failure in try changes.undo() { say("\(failure)") }
+        try verify()
+        try changes.forget()
         guard let record, record.leavesResolvConf else { return "Everything is as it was." }
         say("\(HostFacts.resolvConfPath) was changed since and stays.")
         return "Everything else is as it was."

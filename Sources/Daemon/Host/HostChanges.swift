@@ -32,7 +32,7 @@ struct HostChanges {
         return record
     }
 
-    /// Carries a plan out. If it throws, ``disable()`` undoes the steps.
+    /// Carries a plan out. If it throws, ``undo()`` undoes the steps.
     func enable(_ plan: HostPlan) throws(Host.Failed) {
         var before: [String: FileState] = [:]
         for path in plan.paths { before[path] = try state(path) }
@@ -52,11 +52,9 @@ struct HostChanges {
         }
     }
 
-    /// Restores the former state, also after an `enable` or a `disable` that was killed; without changes it does
-    /// nothing.
+    /// Restores the former state, also after an `enable` or an `undo` that was killed; without changes it does nothing.
     /// - Returns: The programs that failed, so that some program may not have noticed.
-    @discardableResult
-    func disable() throws(Host.Failed) -> [Host.Failed] {
+    func undo() throws(Host.Failed) -> [Host.Failed] {
         let record = try record()
         var failures: [Host.Failed] = []
         for step in record?.disable ?? [] {
@@ -66,9 +64,13 @@ struct HostChanges {
             case .run(let words): if let failed = failure(of: words) { failures.append(failed) }
             }
         }
+        return failures
+    }
+
+    /// Removes the record, when the former state is restored.
+    func forget() throws(Host.Failed) {
         try put(.absent, at: Self.recordPath)
         try put(.absent, at: Self.folder)
-        return failures
     }
 
     /// The failure if the record of the former state is not trusted, or cannot be read.

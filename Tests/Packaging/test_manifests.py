@@ -15,8 +15,8 @@ import yaml
 
 # The overlays that can be applied, each in a folder of its own.
 OVERLAYS = ["application", "node", "node-local"]
-# The first release with sidecars that need no switch, and the newest release with known schemas.
-RELEASES = ["1.29", "1.37"]
+# The first release in which a container can sleep before it ends, and the newest release with known schemas.
+RELEASES = ["1.30", "1.37"]
 TOKEN = "0123456789"
 # The fields of PodMonitor (monitoring.coreos.com/v1) that are used here.
 POD_MONITOR = {"spec": {"selector": {"matchLabels": None}, "podMetricsEndpoints": [{"port": None}]}}
@@ -260,6 +260,9 @@ def test_an_upgrade_leaves_no_gap_where_two_daemons_can_be_there_at_once(built):
     updates = {overlay: next(one for one in built(overlay) if one["kind"] == "DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"]
                for overlay in ("node", "node-local")}
     assert updates == {"node": {"maxSurge": 1, "maxUnavailable": 0}, "node-local": {"maxSurge": 0, "maxUnavailable": 1}}
+    pod = pod_of(built("node"))["spec"]
+    # The daemon gives its clients four seconds when it is told to end.
+    assert 0 < daemon_of(pod)["lifecycle"]["preStop"]["sleep"]["seconds"] <= pod["terminationGracePeriodSeconds"] - 4
 
 
 def test_the_address_of_the_node_is_made_once(built):

@@ -181,10 +181,12 @@ final class Host {
         return answers
     }
 
-    /// An attacker who sees neither ID nor spelling, and one who sees both but cannot use the server's address.
+    /// An attacker who sees neither ID nor spelling, and does not guess both; and one who sees both but cannot use the
+    /// server's address.
     private func forgeries(_ query: DNSQuery) -> [Datagram] {
         let blind = (0..<8).map { _ in
-            Datagram(bytes: DNSServer.forgery(query, id: UInt16(kernel.network.chance.below(65_536)), isSpelled: false))
+            let id = UInt16(kernel.network.chance.below(65_536))
+            return Datagram(bytes: DNSServer.forgery(query, id: id == query.id ? ~id : id, isSpelled: false))
         }
         let seeing = Datagram(
             bytes: DNSServer.forgery(query, id: query.id, isSpelled: true), from: .v4(198, 51, 100, 66))

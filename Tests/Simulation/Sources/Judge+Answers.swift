@@ -357,7 +357,9 @@ extension Judge {
                         && plans.contains { other.isOfSameNetwork(as: $0, for: told.name) }
                 }
             }
-            if !isOfSame {
+            // While no route leads out, what the last network said stays, whatever resolv.conf lists.
+            let isCutOff = !kernel.network.isUp || lastRouteChange + Self.noting > kernel.now
+            if !isOfSame, !isCutOff {
                 fault("\(who) what \(told.host.name) said in another network")
             }
         }

@@ -243,7 +243,10 @@ final class Judge {
     /// Whether a host may be told of a name that arrives now. What its group may not learn any more is taken back if it has not
     /// been sent by then; what is under way to a server that the group has lost goes on.
     private func mayBeTold(_ host: Host, _ name: String) -> Bool {
-        let sent = kernel.network.sentAt ?? kernel.now
+        // What `explain` has begun to ask goes on after a reload.
+        let explained = explanations[name]?.last { $0 + Self.underWay > kernel.awake }
+        let begun = explained.map { kernel.now - (kernel.awake - $0) } ?? .max
+        let sent = min(kernel.network.sentAt ?? kernel.now, begun)
         let mayLearn = plans.indices.contains { index in
             let next = index + 1 < plans.count ? plans[index + 1] : nil
             return plans[index].plan.groups(for: name).contains(host.group)

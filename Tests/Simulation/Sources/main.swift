@@ -112,7 +112,12 @@ while simulated < UInt64(hours) * 3600 * 1_000_000_000 {
     (underWay[0], underWay[1]) = (script.seed, simulated / 1_000_000_000)
     kernel_alarm(patience)
     let faults = Episode.run(script)
-    if !faults.isEmpty { report(script, faults, after: underWay[1]) { Episode.run(script, items: $0) } }
+    if !faults.isEmpty {
+        report(script, faults, after: underWay[1]) { items in
+            kernel_alarm(patience)
+            return Episode.run(script, items: items)
+        }
+    }
     if episodes == 0 {
         let differs = { (items: [Script.Item]) in
             let digests = [0, 1].map { _ in

@@ -41,7 +41,8 @@ extension Forwarder {
     /// origin is of an earlier run.
     mutating func preResolveAgain(at now: Tick) {
         let names = exchange(&unanswered, with: []).filter { name in
-            !known(name, at: now).contains { $0.isFresh || $0.origin != 0 }
+            let known = known(name, at: now)
+            return known.isEmpty || known.contains { !$0.isFresh && $0.origin == 0 }
         }
         lookUpAtStart(names, at: now)
     }

@@ -41,6 +41,7 @@ extension Forwarder {
             obey { $0.setServers(of: group) }
             admission.failures.removeAll()
             desk.endStandIns(of: id, at: now)
+            withdrawBarred(at: now)
             desk.askInsteadOfRemoved(id, at: now)
             preResolveAgain(at: now)
         case .families(let families):
@@ -179,7 +180,7 @@ extension Forwarder {
             !flight.isCurrent
                 && (translations.isAwaited(by: flight.id)
                     || flight.route.indices.contains {
-                        flight.isUnderWay($0) && !policy.mayAsk(flight.route[$0].group, flight.key)
+                        flight.isUnderWay($0) && !policy.mayAsk(flight.route[$0].group, flight)
                     })
         }
         desk.takeBack(unless: { policy.mayAsk($0, $1) }, at: now)

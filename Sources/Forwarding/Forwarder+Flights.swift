@@ -41,7 +41,7 @@ extension Forwarder {
     mutating func askGroup(_ flight: Flight, _ step: Int, at now: Tick) {
         let group = flight.route[step].group
         // Under the present settings the group may not learn the name.
-        if !flight.isCurrent, !policy.mayAsk(group, flight.key) {
+        if !flight.isCurrent, !policy.mayAsk(group, flight) {
             return tell(flight, .exhausted(step: step, .failure, nil), at: now)
         }
         // An account behind another group is not asked again for a name of which it has no record, nor is one at the

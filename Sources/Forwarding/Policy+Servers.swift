@@ -1,3 +1,4 @@
+import DNSCache
 public import DNSWire
 
 /// The groups that find a server whose host is a name.
@@ -95,7 +96,23 @@ extension Policy {
         return .answer(answer)
     }
 
-    /// Whether a group may be asked the question of a flight.
+    /// Whether a flight may ask a group. A question that goes past the account of its name, for a service binding or for
+    /// a validating client, is asked only where it cannot be read on the way.
+    func mayAsk(_ group: GroupID, _ flight: Flight) -> Bool {
+        guard mayAsk(group, flight.key) else { return false }
+        guard kinds.serving.contains(group) else { return true }
+        if flight.isBinding { return kinds.encrypted.contains(group) }
+        return !goesPastAccount(flight) || kinds.signing.contains(group)
+    }
+
+    private func goesPastAccount(_ flight: Flight) -> Bool {
+        let key = flight.key
+        func isAccount(_ step: Step) -> Bool { kinds.marks[step.group]?.isAccount ?? false }
+        return key.audience.validates && Self.isAnsweredByAccounts(key.type) && !flight.route.contains(where: isAccount)
+            && groupRoutes[index(find(key.name.name, key.type))].steps.first.map(isAccount) ?? false
+    }
+
+    /// Whether a group may be asked a question by some route.
     func mayAsk(_ group: GroupID, _ key: Flight.Key) -> Bool {
         key.findsServer ? routeToServer(key.name, key.type).asks([group]) : mayAsk(group, key.name.name, key.type)
     }

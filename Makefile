@@ -115,7 +115,7 @@ test: test-packages resolve ## all tests
 	}
 	# Each part beside the shell has a group of its own: Ctrl-C, a hangup or a failed build ends both.
 	timeless= machines=
-	trap 'for part in $$timeless $$machines; do kill -- -$$part 2> .build/ended || true; done' EXIT
+	trap 'trap "" INT TERM HUP; for part in $$timeless $$machines; do kill -- -$$part 2> .build/ended || true; done' EXIT
 	trap 'exit 130' INT TERM HUP
 	set -m
 	{ renice -n 19 $$BASHPID > .build/nice && modules; } > .build/timeless.log 2>&1 &

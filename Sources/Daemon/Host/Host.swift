@@ -140,7 +140,7 @@ public struct Host {
         try askDaemon(name, at: address)
         if let record = try changes.record() {
             say("What an earlier httpdnsd host enable has changed is put back first.")
-            try putBack(record, say)
+            try putBack(record, say, verify: verifyUnasked)
         }
         let facts = try facts()
         if facts.asks(address) {

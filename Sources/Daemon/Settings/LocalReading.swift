@@ -86,7 +86,9 @@ struct LocalReading: Sendable {
         network = Self.network(of: found ?? [])
         let reached = (found ?? []).filter { Routes.lead(to: $0) ?? true }
         // The stub of systemd-resolved is all that is left in its files without a network.
-        isCutOff = reached.allSatisfy(\.address.isLoopback) && Routes.families().map { !$0.ipv4 && !$0.ipv6 } ?? false
+        isCutOff =
+            reached.allSatisfy { Routes.link(to: $0) == NetworkLink.loopback }
+            && Routes.families().map { !$0.ipv4 && !$0.ipv6 } ?? false
         reachesServers = !isCutOff && !reached.isEmpty
         if parts.contains(.hosts) { readHosts(hosts) }
     }

@@ -205,6 +205,12 @@ enum Ending: Error {
     /// Exit code 69: a service or the daemon cannot be reached.
     case unreachable(String)
 
+    /// Throws unless an account can be asked for each of these names.
+    static func checkAccountNames(_ names: [Name]) throws(Ending) {
+        guard let name = names.first(where: { !$0.isHostname }) else { return }
+        throw .usage("\(name) is not a name that HTTPDNS can be asked for")
+    }
+
     var code: Int32 {
         switch self {
         case .usage: 64

@@ -23,13 +23,14 @@ struct ProbeCommand: ParsableCommand {
             let loaded = try options.load()
             try loaded.checkGroup(group)
             let trouble: String? = try Progress.during("beginning") { progress in
-                try loaded.naming { () throws(StartFailure) in
+                let probe = try loaded.naming { () throws(StartFailure) in
                     try Probe(
                         loaded.settings, group: group, name: lookup.name, environment: Environment.variables,
                         asking: { progress.say("asking \($0)") },
-                        say: { line in progress.aside { StandardOutput.say(line) } }
-                    ).run()
+                        say: { line in progress.aside { StandardOutput.say(line) } })
                 }
+                if probe.asksAccount, let name = lookup.name { try Ending.checkAccountNames([name]) }
+                return try loaded.naming { () throws(StartFailure) in try probe.run() }
             }
             if let trouble { throw Ending.unreachable(trouble) }
         }

@@ -40,9 +40,7 @@ struct Query: ParsableCommand {
             let query = try loaded.naming { () throws(StartFailure) in
                 try DirectQuery(loaded.settings, group: group, ipv4: type != .aaaa, ipv6: type != .a)
             }
-            if query.isOfAccount, let name = names.first(where: { !$0.isHostname }) {
-                throw Ending.usage("\(name) is not a name that HTTPDNS can be asked for")
-            }
+            if query.isOfAccount { try Ending.checkAccountNames(names) }
             let (results, failure) = Progress.during("beginning") { progress in
                 query.ask(names) { progress.say("asking \($0)") }
             }

@@ -77,6 +77,9 @@ public struct Probe {
         if !steps.contains(where: { $0.group.id == .fallback }) { remarks.append(Report.noFallback) }
     }
 
+    /// Whether an account is asked, which knows only host names.
+    public var asksAccount: Bool { steps.contains { $0.group.carriesAddresses } }
+
     /// Takes all steps, one after the other; called only once in this value's life.
     /// - Returns: nil if questions can be answered as configured; else the failing parts, the effect on clients'
     ///   questions, and the first reason.

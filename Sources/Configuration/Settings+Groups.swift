@@ -149,6 +149,9 @@ extension Settings {
         /// Whether the group is `[httpdns]`, `[fallback]` or `[private]`.
         var isBuiltIn: Bool { Self.builtInNames.contains(name) }
 
+        /// The group's name in sentences.
+        public var title: String { name == Self.httpdnsName ? "HTTPDNS" : name }
+
         /// The group's section, as in messages.
         public var section: String { isBuiltIn ? name : "\(Configuration.Section.upstreams.rawValue).\(name)" }
 

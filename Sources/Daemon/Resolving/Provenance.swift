@@ -36,11 +36,6 @@ extension Report {
     }
 }
 
-extension Settings.Group {
-    /// The group's name in sentences.
-    var title: String { name == Self.httpdnsName ? "HTTPDNS" : name }
-}
-
 extension Settings {
     /// The settings after accounts' `proxy` was applied in an environment that may name a proxy for their services.
     func applyingProxy(in environment: [String: String]) -> (settings: Settings, found: [ProxyFound]) {

@@ -16,6 +16,8 @@ package final class ServiceList {
     /// Called with the servers to ask from now on, in order, when they have changed; never with none.
     package var changed: ([Endpoint]) -> Void = { _ in }
 
+    /// The account in messages.
+    private let title: String
     private let startUpServers: [Endpoint]
     private let configured: [Endpoint]
     private let access: ServiceAccess
@@ -31,6 +33,7 @@ package final class ServiceList {
     /// - Parameters:
     ///   - access: The access to the account, which may be the access of the lookups on the same loop.
     package init(_ settings: Settings.Group, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick) {
+        title = settings.title
         startUpServers = settings.confIp
         configured = settings.dnsIp
         inUse = settings.dnsIp
@@ -63,7 +66,7 @@ package final class ServiceList {
                 close()
             case .use(let addresses, let index): use(addresses, from: startUpServers[index])
             case .giveUp:
-                if !isFailing { report.serviceListFails(startUpServers, lastFailure, inUse: inUse) }
+                if !isFailing { report.serviceListFails(title, startUpServers, lastFailure, inUse: inUse) }
                 isFailing = true
             }
         }
@@ -105,39 +108,42 @@ package final class ServiceList {
     }
 
     private func use(_ addresses: [IPAddress], from server: Endpoint) {
-        if isFailing { report.serviceListIsBack(server) }
+        if isFailing { report.serviceListIsBack(title, server) }
         isFailing = false
         lastFailure = nil
         var listed = addresses.map { Endpoint($0, port: server.port) }
         for server in configured where !listed.contains(server) { listed.append(server) }
         guard listed != inUse else { return }
         inUse = listed
-        report.serviceListChanged(listed, isConfigured: addresses.isEmpty)
+        report.serviceListChanged(title, listed, isConfigured: addresses.isEmpty)
         changed(listed)
     }
 }
 
 extension Report {
-    func serviceListChanged(_ servers: [Endpoint], isConfigured: Bool) {
+    func serviceListChanged(_ account: String, _ servers: [Endpoint], isConfigured: Bool) {
         let list = servers.map(\.description).joined(separator: ", ")
         log.notice(
-            "HTTPDNS is asked at \(list), \(isConfigured ? "as the service lists no address" : "by its own list, then by dnsIp")"
+            "\(account) is asked at \(list), \(isConfigured ? "as the service lists no address" : "by its own list, then by dnsIp")"
         )
     }
 
-    func serviceListFails(_ startUpServers: [Endpoint], _ failure: Failure?, inUse: [Endpoint]) {
+    func serviceListFails(
+        _ account: String, _ startUpServers: [Endpoint], _ failure: Failure?, inUse: [Endpoint]
+    ) {
         let asked = startUpServers.map(\.description).joined(separator: ", ")
         let servers = inUse.map(\.description).joined(separator: ", ")
         let reason = failure?.detail ?? "no answer"
         say(
-            .warning, .serviceListFails, about: "confIp",
-            "no list of service addresses from \(asked): \(reason); HTTPDNS is still asked at \(servers)",
+            .warning, .serviceListFails, about: "confIp of \(account)",
+            "no list of service addresses from \(asked): \(reason); \(account) is still asked at \(servers)",
             ["reason": reason])
     }
 
-    func serviceListIsBack(_ server: Endpoint) {
+    func serviceListIsBack(_ account: String, _ server: Endpoint) {
         say(
-            .notice, .serviceListBack, about: "confIp", "\(server) gives the list of service addresses again",
+            .notice, .serviceListBack, about: "confIp of \(account)",
+            "\(server) gives the list of service addresses again",
             ["server": "\(server)"])
     }
 }

@@ -63,7 +63,9 @@ import Testing
     @Test(
         arguments: [
             ("TooManyHosts", 400, nil, .badAnswer), ("Unheard", 400, nil, .badAnswer),
-            ("InvalidHost", 503, 7, .tooOften),
+            ("InvalidHost", 503, 7, .tooOften), ("InternalError", 503, nil, .denied),
+            ("InternalError", 503, 7, .tooOften), ("ServiceLevelDeny", 503, 7, .tooOften),
+            ("InvalidAccount", 503, 7, .unauthorized),
         ] as [(String, Int, Int?, Failure.Kind)])
     func otherRefusalsOfOneNameAreFailures(code: String, status: Int, retryAfter: Int?, kind: Failure.Kind) throws {
         let ended = try outcome(code, to: [Self.names[0]], status: status, retryAfter: retryAfter)

@@ -152,15 +152,17 @@ struct ServerChoice {
         (rule, concurrency) = (group.choice, group.concurrency)
         for index in servers.indices { servers[index].shortenPause(rule) }
         guard group.servers != servers.map(\.server) else { return }
-        servers = group.servers.map { server in
-            if let known = servers.first(where: { $0.server == server }) { return known }
-            nextNumber += 1
-            return ServerState(server, number: nextNumber, health: ServerHealth())
-        }
+        servers = group.servers.map { server in servers.first { $0.server == server } ?? newState(server) }
     }
 
-    /// The servers are asked in another way, so their states are reset.
-    mutating func renew() { for index in servers.indices { servers[index].renew() } }
+    private mutating func newState(_ server: Server) -> ServerState {
+        nextNumber += 1
+        return ServerState(server, number: nextNumber, health: ServerHealth())
+    }
+
+    /// The servers are asked in another way, so their states are reset. A query under way says nothing about the new
+    /// way, and its question goes to the same server again if it fails.
+    mutating func renew() { for index in servers.indices { servers[index] = newState(servers[index].server) } }
 
     mutating func networkChanged(at now: Tick) {
         for index in servers.indices { servers[index].networkChanged(rule, at: now) }

@@ -4,7 +4,8 @@ public import Base
 public struct ServerState: Sendable, Equatable {
     /// The entry of the list, with the way it is asked.
     public let server: Server
-    /// Differs from the numbers of all servers that the group has had; unchanged while the server stays in the list.
+    /// Differs from the numbers of all servers that the group has had; unchanged while the server stays in the list
+    /// and is asked in the same way.
     let number: Int
     /// Whether the server answers.
     public internal(set) var health: ServerHealth
@@ -147,9 +148,6 @@ public struct ServerState: Sendable, Equatable {
         refusals += 1
         if let most = rule.refusals, refusals >= most { putAside(rule, at: now) }
     }
-
-    /// Resets the state: the server is asked in another way from now on.
-    mutating func renew() { (health, setAside, failures, refusals) = (ServerHealth(), nil, 0, 0) }
 
     mutating func networkChanged(_ rule: UpstreamGroup.Choice, at now: Tick) {
         health.endPause()

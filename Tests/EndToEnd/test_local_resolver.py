@@ -181,6 +181,32 @@ def test_without_any_route_cached_answers_stay(daemon, network, tmp_path, while_
     assert [asked.name.to_text() for asked in resolver.questions].count("www.example.net.") == 1
 
 
+def test_without_any_route_answers_of_a_routers_own_resolver_stay(daemon, network, tmp_path):
+    """A router's resolver at the router's own address is on this machine, as one on loopback is."""
+    here, there = network(), network()
+    here.link(there)
+    here.ip("link add house type veth peer name room")
+    here.ip("link set room up")
+    here.ip("link set house up")
+    here.ip("address add 10.78.0.1/24 dev house")
+    here.ip("route add default via 10.77.0.2")
+    file = tmp_path / "resolv.conf"
+    file.write_text("nameserver 10.78.0.1\n")
+    with here:
+        resolver = ScriptedResolver(lambda asked: reply_to(asked.message, "600 IN A 192.0.2.53"), address="10.78.0.1")
+        try:
+            running = daemon(None, listening(servers=[], resolvConf=[str(file)]), port=PORT)
+            assert addresses(ask("www.example.net", port=PORT)) == ["192.0.2.53"]
+            here.ip("route delete default")
+            eventually(lambda: running.log_lines("no route leads out of this machine"), "the network is gone")
+            for _ in range(10):
+                assert addresses(ask("www.example.net", port=PORT)) == ["192.0.2.53"]
+                time.sleep(0.1)
+        finally:
+            resolver.stop()
+    assert [asked.name.to_text() for asked in resolver.questions].count("www.example.net.") == 1
+
+
 def test_a_tunnel_to_which_a_rule_leads(daemon, network, tmp_path):
     """wg-quick(8) adds a route to a table of its own, and then the rule that leads there: that is another network."""
     here, outside, inside = network(), network(), network()

@@ -87,8 +87,8 @@ struct LocalReading: Sendable {
         let reached = (found ?? []).filter { Routes.lead(to: $0) ?? true }
         // The stub of systemd-resolved is all that is left in its files without a network.
         isCutOff =
-            reached.allSatisfy { Routes.link(to: $0) == NetworkLink.loopback }
-            && Routes.families().map { !$0.ipv4 && !$0.ipv6 } ?? false
+            Routes.families().map { !$0.ipv4 && !$0.ipv6 } ?? false
+            && reached.allSatisfy { $0.address.isLoopback || Routes.link(to: $0) == NetworkLink.loopback }
         reachesServers = !isCutOff && !reached.isEmpty
         if parts.contains(.hosts) { readHosts(hosts) }
     }

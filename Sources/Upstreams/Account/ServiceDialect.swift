@@ -117,16 +117,17 @@ extension Failure {
     fileprivate init(_ error: ServiceFailure, _ response: HTTPResponse, _ keys: AccountKeys) {
         let words = error.words(keys)
         // 503 with `Retry-After` means that the service wants a pause; without it the meaning is unknown.
-        let wantsPause = error.remedy == .leaveAlone || response.status == 503 && response.retryAfter != nil
+        let wantsPause = response.status == 503 && response.retryAfter != nil
         switch error.remedy {
         case .account, .clock:
             // A refusal without a text may be due to this one server; a text is valid for all servers.
             let pause: Int? = if case .refused = error { Self.pauseAfterRefusal } else { nil }
             self.init(.unauthorized, words, statusCode: response.status, retryAfter: response.retryAfter ?? pause)
-        case _ where wantsPause:
+        case .leaveAlone,
+            _ where wantsPause:
             self.init(.tooOften, words, statusCode: response.status, retryAfter: response.retryAfter)
         case .askAnother: self.init(.denied, words, statusCode: response.status)
-        default: self.init(.badAnswer, words, statusCode: response.status)
+        case .names, .fewerNames, .none: self.init(.badAnswer, words, statusCode: response.status)
         }
     }
 

@@ -295,6 +295,8 @@ def test_resolvconf_that_is_removed(host):
     host.run("dpkg", "--purge", "resolvconf")
     host.run("systemctl", "restart", "httpdnsd")
     resolves_to(host, HTTPDNS)
+    ended = host.run("httpdnsd", "host", "enable", "--name", "www.example.com", check=False)
+    assert ended.returncode == 71 and "programs still ask this daemon at 127.0.0.1" in ended.stdout, ended
     for _ in range(2):
         ended = host.run("dpkg", "--remove", "httpdnsd", check=False)
         assert ended.returncode == 1 and "programs still ask this daemon at 127.0.0.1" in ended.stdout, ended

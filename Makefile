@@ -113,9 +113,9 @@ test: test-packages resolve ## all tests
 	  wait $$forwarder || status=$$?
 	  return $$status
 	}
-	# Each part beside the shell has a group of its own: Ctrl-C, a hangup or a failed build ends both.
+	# Each part beside the shell has a group of its own, which Ctrl-C, a hangup or a failed build ends.
 	timeless= machines=
-	trap 'trap "" INT TERM HUP; for part in $$timeless $$machines; do kill -- -$$part 2> .build/ended || true; done' EXIT
+	trap 'trap "" INT TERM HUP; for part in $$timeless $$machines; do kill -- -$$part 2> /dev/null || true; done' EXIT
 	trap 'exit 130' INT TERM HUP
 	set -m
 	{ renice -n 19 $$BASHPID > .build/nice && modules; } > .build/timeless.log 2>&1 &
@@ -130,6 +130,7 @@ test: test-packages resolve ## all tests
 	$(MAKE) --no-print-directory e2e-test || status=$$?
 	ended $$machines machines || status=$$?
 	ended $$timeless timeless || status=$$?
+	trap - EXIT  # other processes may get the numbers of these groups
 	$(MAKE) --no-print-directory real-time-test || status=$$?
 	if [ $$status != 0 ]; then
 	  echo 'make: the failures again, from all parts:'
